@@ -1,15 +1,16 @@
+import { keyText } from "@concord/codec";
 import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
 import { applyRowsStep, type ApplyRowsReply } from "@concord/quorum";
-import { assert, ConcordError, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
+import { assert, ConcordError, RotatingMap, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
 import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX, PREPARED_BYTES_MAX } from "./limits.ts";
-import { nameOf, UndecidedRows } from "./undecided-rows.ts";
+import { UndecidedRows } from "./undecided-rows.ts";
 
 /** The rows a held batch writes. */
 export interface HeldRows {
   readonly storedKeys: readonly Uint8Array[];
-  /** Of the keys, in their order. */
+  /** The keys as texts, in their order. */
   readonly names: readonly string[];
   /** Merges them. Undefined: it is made from the stored entry when it is needed. */
   readonly prepared: StoreStep<ApplyRowsReply> | undefined;
@@ -50,7 +51,7 @@ export interface UnreadableBatch {
 export class BatchLog {
   readonly #checksum: Checksum;
   readonly #clock: Clock;
-  readonly #pending = new Map<TimeId, HeldBatch>();
+  readonly #pending = new RotatingMap<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
   readonly #undecided = new UndecidedRows<HeldBatch>();
@@ -198,8 +199,9 @@ export class BatchLog {
 
   /** Durable before answered (I3); held ones are written again, so that a repeat waits for the first put. */
   #keep(bytes: Uint8Array, summary: HeldBatch, persist: KeyValueOperation[]): PutResult {
-    if (this.#isOther(summary)) return "mismatch";
-    if (!this.#pending.has(summary.id)) {
+    const held = this.#pending.get(summary.id);
+    if (held !== undefined && held.digest !== summary.digest) return "mismatch";
+    if (held === undefined) {
       if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
       this.#add(summary);
     }
@@ -218,22 +220,24 @@ export class BatchLog {
     return {
       load: planned.flatMap(keysOf),
       run: (loaded) => {
-        const values = new Map<string, Uint8Array | undefined>();
         const persist: KeyValueOperation[] = [];
+        // Several may write one row; one alone merges what was loaded.
+        const values = planned.length > 1 ? new Map<string, Uint8Array | undefined>() : undefined;
         let at = 0;
         const merges = planned.map(({ held, rows }) => {
           const entry = rows.prepared === undefined ? loaded[at++] : undefined;
-          for (const name of rows.names) values.set(name, loaded[at++]);
-          return { held, rows, entry };
+          const before = loaded.slice(at, (at += rows.names.length));
+          if (values !== undefined) for (const [row, name] of rows.names.entries()) values.set(name, before[row]);
+          return { held, rows, entry, before };
         });
-        for (const { held, rows, entry } of merges) {
+        for (const { held, rows, entry, before } of merges) {
           if (this.#pending.get(held.id) !== held || held.state.kind === "merged") continue;
           const step = rows.prepared ?? this.#prepare(entry);
           if (step === undefined) continue;
-          const effects = step.run(rows.names.map((name) => values.get(name)));
+          const effects = step.run(values === undefined ? before : rows.names.map((name) => values.get(name)));
           for (const operation of effects.persist) {
             persist.push(operation);
-            if (operation.kind === "put") values.set(nameOf(operation.key), operation.value);
+            if (values !== undefined && operation.kind === "put") values.set(keyText(operation.key), operation.value);
           }
           this.#decide(held, effects.reply.kind === "applied");
         }
@@ -303,7 +307,7 @@ function refuseCount(...counts: readonly number[]): void {
 /** CORRUPT_DATA when a mutation does not decode. */
 function rowsOf(mutations: readonly Uint8Array[], checksum: Checksum): HeldRows {
   const prepared = applyRowsStep(mutations, checksum);
-  return { storedKeys: prepared.load, names: prepared.load.map(nameOf), prepared };
+  return { storedKeys: prepared.load, names: prepared.load.map(keyText), prepared };
 }
 
 function byAge(left: HeldBatch, right: HeldBatch): number {

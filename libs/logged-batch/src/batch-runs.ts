@@ -1,10 +1,10 @@
+import { keyText } from "@concord/codec";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type BatchResult, type Mutation } from "@concord/ports";
 import { encodeMutation, encodePartition, encodeRowKey } from "@concord/rows";
 import {
   assert,
   ConcordError,
   toConcordError,
-  toHex,
   type Checksum,
   type Clock,
   type Metrics,
@@ -98,10 +98,10 @@ function prepare(request: BatchRequest, timestampUs: TimestampUs): PreparedBatch
   const partitions = new Set<string>();
   for (const mutation of mutations) {
     refuseTimestamp(request.id, mutation, timestampUs);
-    const row = `${toHex(encodeRowKey(mutation.key))}@${mutation.timestampUs}`;
+    const row = `${keyText(encodeRowKey(mutation.key))}@${mutation.timestampUs}`;
     if (rows.has(row)) throw invalid(request.id, "the batch has two images of one row (LBD14)");
     rows.add(row);
-    partitions.add(toHex(encodePartition(mutation.key.table, mutation.key.partition)));
+    partitions.add(keyText(encodePartition(mutation.key.table, mutation.key.partition)));
   }
   const rowCount = mutations.filter((mutation) => mutation.timestampUs === timestampUs).length;
   if (rowCount > BATCH_ROWS_MAX) throw tooLarge("BATCH_ROWS_MAX", BATCH_ROWS_MAX, rowCount);

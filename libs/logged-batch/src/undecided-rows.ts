@@ -1,19 +1,20 @@
+import { keyText } from "@concord/codec";
 import { storedRowKey } from "@concord/quorum";
-import { assert } from "@concord/runtime";
+import { assert, RotatingMap } from "@concord/runtime";
 
-/** A key as a text of the same length: it compares as the bytes do. */
-export function nameOf(key: Uint8Array): string {
-  return String.fromCharCode.apply(null, key as unknown as number[]);
+/** Who waits for a batch: most are waited for by no reader. */
+interface Waiting {
+  listeners: Set<() => void> | undefined;
 }
 
 /** Which rows the undecided batches of a node write, and who waits for them. */
 export class UndecidedRows<Batch extends object> {
-  readonly #byRow = new Map<string, Batch[]>();
-  readonly #waiting = new Map<Batch, Set<() => void>>();
+  readonly #byRow = new RotatingMap<string, Batch[]>();
+  readonly #waiting = new RotatingMap<Batch, Waiting>();
 
-  /** `names`: of its stored keys. */
+  /** `names`: its stored keys as texts. */
   add(batch: Batch, names: readonly string[]): void {
-    this.#waiting.set(batch, new Set());
+    this.#waiting.set(batch, { listeners: undefined });
     for (const name of names) {
       const batches = this.#byRow.get(name);
       if (batches === undefined) this.#byRow.set(name, [batch]);
@@ -28,31 +29,32 @@ export class UndecidedRows<Batch extends object> {
       if (others.length === 1) this.#byRow.delete(name);
       else others.splice(others.indexOf(batch), 1);
     }
-    const listeners = this.#waiting.get(batch);
+    const waiting = this.#waiting.get(batch);
     this.#waiting.delete(batch);
-    for (const listener of listeners ?? []) listener();
+    for (const listener of waiting?.listeners ?? []) listener();
   }
 
   /** Batches that write one of the rows. */
   at(rowKeys: readonly Uint8Array[]): ReadonlySet<Batch> {
     const found = new Set<Batch>();
     if (this.#byRow.size === 0) return found;
-    for (const key of rowKeys) for (const batch of this.#byRow.get(nameOf(storedRowKey(key))) ?? []) found.add(batch);
+    for (const key of rowKeys) for (const batch of this.#byRow.get(keyText(storedRowKey(key))) ?? []) found.add(batch);
     return found;
   }
 
   /** Batches that write a row from `from` to `to`, `to` excluded. */
   between(from: Uint8Array, to: Uint8Array): ReadonlySet<Batch> {
     const found = new Set<Batch>();
-    const [first, end] = [nameOf(storedRowKey(from)), nameOf(storedRowKey(to))];
+    const [first, end] = [keyText(storedRowKey(from)), keyText(storedRowKey(to))];
     for (const [name, batches] of this.#byRow) if (name >= first && name < end) for (const batch of batches) found.add(batch);
     return found;
   }
 
   /** `listener` is called once, when the batch is decided or not held any more. Answers how to forget it. */
   onDecided(batch: Batch, listener: () => void): () => void {
-    const listeners = this.#waiting.get(batch);
-    assert(listeners !== undefined, "the batch is undecided");
+    const waiting = this.#waiting.get(batch);
+    assert(waiting !== undefined, "the batch is undecided");
+    const listeners = (waiting.listeners ??= new Set());
     listeners.add(listener);
     return () => void listeners.delete(listener);
   }
