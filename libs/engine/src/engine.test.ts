@@ -30,14 +30,14 @@ class HeldStore extends MemoryKeyValue {
     return super.getMany(keys);
   }
 
-  override write(persist: readonly KeyValueOperation[], derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  override write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = async (error?: Error): Promise<void> => {
         if (error !== undefined) return reject(error);
         await super.write(persist, derived);
         resolve();
       };
-      this.batches.push({ operations: [...persist, ...derived.values()], end });
+      this.batches.push({ operations: [...persist.values(), ...derived.values()], end });
     });
   }
 }

@@ -9,7 +9,7 @@ import {
   CACHE_VALUE_BYTES_MAX,
   ENGINE_STEPS_MAX,
 } from "./limits.ts";
-import { ValueView, type CacheLimits } from "./value-view.ts";
+import { fill, needsLoad, valueIn, ValueView, type CacheLimits, type HeldValue } from "./value-view.ts";
 
 export interface EngineLimits extends CacheLimits {
   readonly stepsMax: number;
@@ -29,7 +29,8 @@ export interface EngineOptions {
 
 interface Waiting {
   readonly step: StoreStep<unknown>;
-  readonly keys: readonly string[];
+  /** What its run is given the values of. */
+  readonly held: readonly HeldValue[];
   resolve(reply: never): void;
   reject(error: ConcordError): void;
 }
@@ -37,12 +38,21 @@ interface Waiting {
 type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly kind: "error"; readonly error: ConcordError };
 
 /** Steps that ran and wait for their writes to be on disk. */
+/** What steps that ran one after the other leave. */
 interface Batch {
-  readonly waiting: readonly Waiting[];
-  readonly outcomes: readonly Outcome[];
-  /** By key text; the view holds these keys. */
-  readonly persist: ReadonlyMap<string, KeyValueOperation>;
-  readonly derived: ReadonlyMap<string, KeyValueOperation>;
+  waiting: readonly Waiting[];
+  readonly outcomes: Outcome[];
+  /** By key text, as `derived`. */
+  readonly persist: Map<string, KeyValueOperation>;
+  /** What the view holds until `persist` is on disk: its keys. */
+  readonly written: HeldValue[];
+  readonly derived: Map<string, KeyValueOperation>;
+}
+
+/** A key that is loaded for those who hold it. */
+interface Missing {
+  readonly key: Uint8Array;
+  readonly held: HeldValue;
 }
 
 interface WatchedRange {
@@ -75,7 +85,7 @@ export class Engine implements StepRunner, Checkpoints {
   readonly #view: ValueView;
   #queued: Waiting[] = [];
   /** Keys that queued steps need and the view does not have. */
-  #missing: Uint8Array[] = [];
+  #missing: Missing[] = [];
   #loading: readonly Waiting[] = [];
   #ready: Waiting[] = [];
   #syncing: Batch | undefined;
@@ -108,9 +118,7 @@ export class Engine implements StepRunner, Checkpoints {
       return Promise.reject(new ConcordError("OVERLOADED", `${this.#limits.stepsMax} steps wait for the store`, { metadata }));
     }
     return new Promise<Reply>((resolve, reject) => {
-      const keys = step.load.map(keyText);
-      for (let i = 0; i < keys.length; i += 1) this.#acquire(keys[i]!, step.load[i]!);
-      this.#queued.push({ step, keys, resolve, reject });
+      this.#queued.push({ step, held: step.load.map((key) => this.#acquire(key)), resolve, reject });
       this.#schedule();
     });
   }
@@ -171,11 +179,13 @@ export class Engine implements StepRunner, Checkpoints {
   }
 
   /** The store has no derived value before its batch is on disk: until then the batch is asked. */
-  #acquire(text: string, key: Uint8Array): void {
-    if (!this.#view.acquire(text)) return;
-    const derived = this.#syncing?.derived.get(text);
-    if (derived === undefined) this.#missing.push(key);
-    else this.#view.fill(text, valueOf(derived));
+  #acquire(key: Uint8Array): HeldValue {
+    const held = this.#view.acquire(keyText(key));
+    if (!needsLoad(held)) return held;
+    const derived = this.#syncing?.derived.get(held.key);
+    if (derived === undefined) this.#missing.push({ key, held });
+    else fill(held, valueOf(derived));
+    return held;
   }
 
   #isActive(key: string): boolean {
@@ -224,23 +234,23 @@ export class Engine implements StepRunner, Checkpoints {
   /** One getMany in flight: it asks for all keys of all queued steps that the view does not have. */
   #load(): void {
     if (this.#loading.length > 0 || this.#queued.length === 0 || this.#health.kind === "failed") return;
-    const [steps, keys] = [this.#queued, this.#missing];
+    const [steps, missing] = [this.#queued, this.#missing];
     this.#queued = [];
     this.#missing = [];
-    if (keys.length === 0) {
+    if (missing.length === 0) {
       this.#ready = this.#ready.concat(steps);
       return;
     }
     this.#loading = steps;
-    this.#store.getMany(keys).then(
-      (values) => this.#loaded(keys, values),
+    this.#store.getMany(missing.map(({ key }) => key)).then(
+      (values) => this.#loaded(missing, values),
       (cause: unknown) => this.#fail(cause),
     );
   }
 
-  #loaded(keys: readonly Uint8Array[], values: readonly (Uint8Array | undefined)[]): void {
+  #loaded(missing: readonly Missing[], values: readonly (Uint8Array | undefined)[]): void {
     if (this.#health.kind === "failed") return;
-    for (let i = 0; i < keys.length; i += 1) this.#view.fill(keyText(keys[i]!), values[i]);
+    for (let i = 0; i < missing.length; i += 1) fill(missing[i]!.held, values[i]);
     this.#ready = this.#ready.concat(this.#loading);
     this.#loading = [];
     this.#advance();
@@ -248,28 +258,28 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** Runs ready steps in order, each one seeing what the earlier ones wrote (I2). */
   #run(): Batch {
-    const [persist, derived] = [new Map<string, KeyValueOperation>(), new Map<string, KeyValueOperation>()];
-    const outcomes: Outcome[] = [];
+    const batch: Batch = { waiting: [], outcomes: [], persist: new Map(), written: [], derived: new Map() };
+    const { outcomes } = batch;
     let bytes = 0;
     const nowMs = this.#clock.monotonicMs();
     while (outcomes.length < this.#ready.length && outcomes.length < this.#limits.batchStepsMax && bytes < this.#limits.batchBytesTarget) {
-      const { step, keys } = this.#ready[outcomes.length]!;
+      const { step, held } = this.#ready[outcomes.length]!;
       if (step.deadlineAtMs !== undefined && step.deadlineAtMs <= nowMs) {
         outcomes.push(this.#late());
         continue;
       }
       try {
-        const effects = step.run(keys.map((key) => this.#view.read(key)));
-        for (const operation of effects.persist) bytes += this.#persist(operation, persist, derived);
-        for (const operation of effects.derived ?? []) bytes += this.#derive(operation, derived);
+        const effects = step.run(held.map(valueIn));
+        for (const operation of effects.persist) bytes += this.#persist(operation, batch);
+        for (const operation of effects.derived ?? []) bytes += this.#derive(operation, batch);
         outcomes.push({ kind: "reply", reply: effects.reply });
       } catch (thrown) {
         outcomes.push({ kind: "error", error: toConcordError(thrown) });
       }
     }
-    const waiting = this.#ready.slice(0, outcomes.length);
+    batch.waiting = this.#ready.slice(0, outcomes.length);
     this.#ready = this.#ready.slice(outcomes.length);
-    return { waiting, outcomes, persist, derived };
+    return batch;
   }
 
   /** What asked for the step waits no longer: it costs no write (I9). */
@@ -282,18 +292,19 @@ export class Engine implements StepRunner, Checkpoints {
   }
 
   /** Within a batch the last write of a key stands for all of its kind; what is persisted also ends what was derived before. */
-  #persist(operation: KeyValueOperation, persist: Map<string, KeyValueOperation>, derived: Map<string, KeyValueOperation>): number {
+  #persist(operation: KeyValueOperation, { persist, written, derived }: Batch): number {
     const key = keyText(operation.key);
     this.#noteWrite(key);
-    this.#view.write(key, valueOf(operation));
-    if (persist.has(key)) this.#view.release(key);
-    derived.delete(key);
+    const held = this.#view.write(key, valueOf(operation));
+    if (persist.has(key)) this.#view.release(held);
+    else written.push(held);
+    if (derived.size > 0) derived.delete(key);
     persist.set(key, operation);
     return bytesOf(operation);
   }
 
   /** It leaves what was persisted, which a crash must not take back. */
-  #derive(operation: KeyValueOperation, derived: Map<string, KeyValueOperation>): number {
+  #derive(operation: KeyValueOperation, { derived }: Batch): number {
     const key = keyText(operation.key);
     this.#noteWrite(key);
     this.#view.derive(key, valueOf(operation));
@@ -308,7 +319,7 @@ export class Engine implements StepRunner, Checkpoints {
   #sync(batch: Batch): void {
     this.#syncing = batch;
     const startedMs = this.#clock.monotonicMs();
-    this.#store.write([...batch.persist.values()], batch.derived).then(
+    this.#store.write(batch.persist, batch.derived).then(
       () => {
         if (this.#health.kind === "failed") return;
         this.#syncing = undefined;
@@ -324,13 +335,13 @@ export class Engine implements StepRunner, Checkpoints {
   /** Durable before reply (I1): called when the batch, and so every earlier one, is on disk. Replies leave in order. */
   #settle(batch: Batch): void {
     for (let i = 0; i < batch.waiting.length; i += 1) {
-      const { keys, resolve, reject } = batch.waiting[i]!;
+      const { held, resolve, reject } = batch.waiting[i]!;
       const outcome = batch.outcomes[i]!;
       if (outcome.kind === "reply") resolve(outcome.reply as never);
       else reject(outcome.error);
-      for (const key of keys) this.#view.release(key);
+      for (const one of held) this.#view.release(one);
     }
-    for (const key of batch.persist.keys()) this.#view.release(key);
+    for (const one of batch.written) this.#view.release(one);
   }
 
   /** A failed store is a maybe: nothing is answered any more but that (I3). */

@@ -3,9 +3,12 @@ import { assert, RotatingMap } from "@concord/runtime";
 /** What the engine knows about a key: its newest value, that of steps which have run but are not synced yet included. */
 type Known = { kind: "loading" } | { kind: "known"; value: Uint8Array | undefined };
 
-interface Entry {
+/** A key that steps hold or have written, or whose value is cached. */
+export interface HeldValue {
+  /** The key as a text. */
+  readonly key: string;
   known: Known;
-  /** Steps that need the entry; at 0 it is only cached. */
+  /** Steps that need it; at 0 it is only cached. */
   uses: number;
   /** Has a step asked for the key? What steps only write, as entries of logs, is not worth a place among the cached. */
   isRead: boolean;
@@ -25,61 +28,48 @@ export interface CacheLimits {
 export class ValueView {
   readonly #limits: CacheLimits;
   /** Entries that a step needs or has written. */
-  readonly #active = new RotatingMap<string, Entry>();
+  readonly #active = new RotatingMap<string, HeldValue>();
   /** Entries that no step needs, least recently used first; all are on disk. */
-  readonly #cached = new RotatingMap<string, Entry>();
+  readonly #cached = new RotatingMap<string, HeldValue>();
   #cachedBytes = 0;
 
   constructor(limits: CacheLimits) {
     this.#limits = limits;
   }
 
-  /** Holds the key for a step. True: it is not loaded yet; the caller loads it and calls `fill`. */
-  acquire(key: string): boolean {
-    const entry = this.#use(key);
-    if (entry !== undefined) entry.isRead = true;
-    else this.#active.set(key, { known: { kind: "loading" }, uses: 1, isRead: true });
-    return entry === undefined;
-  }
-
-  /** What the store had. A write of a step that ran meanwhile is newer and stays. */
-  fill(key: string, value: Uint8Array | undefined): void {
-    const entry = this.#active.get(key);
-    assert(entry !== undefined, "a loaded key is held by the step that asked for it");
-    if (entry.known.kind === "loading") entry.known = { kind: "known", value };
-  }
-
-  read(key: string): Uint8Array | undefined {
-    const entry = this.#active.get(key);
-    assert(entry !== undefined && entry.known.kind === "known", "a step runs after its keys were loaded");
-    return entry.known.value;
+  /** Holds the key for a step, until `release`. Of a key that is not known and that no other step is loading, `needsLoad` is true: the caller loads it and calls `fill`. */
+  acquire(key: string): HeldValue {
+    const held = this.#use(key);
+    if (held === undefined) return this.#add(key, { kind: "loading" }, true);
+    held.isRead = true;
+    return held;
   }
 
   /** Holds the key until the write is on disk: the caller releases it then. */
-  write(key: string, value: Uint8Array | undefined): void {
+  write(key: string, value: Uint8Array | undefined): HeldValue {
     const known: Known = { kind: "known", value };
-    const entry = this.#use(key);
-    if (entry === undefined) this.#active.set(key, { known, uses: 1, isRead: false });
-    else entry.known = known;
+    const held = this.#use(key);
+    if (held === undefined) return this.#add(key, known, false);
+    held.known = known;
+    return held;
   }
 
   /** What a step derived: never cached, and what the view knows of the key is that from now on. The engine keeps it until it is on disk. */
   derive(key: string, value: Uint8Array | undefined): void {
-    const entry = this.#active.get(key);
-    if (entry !== undefined) entry.known = { kind: "known", value };
+    const held = this.#active.get(key);
+    if (held !== undefined) held.known = { kind: "known", value };
     else this.#forget(key);
   }
 
-  release(key: string): void {
-    const entry = this.#active.get(key);
-    assert(entry !== undefined && entry.uses > 0, "a key is released once per use");
-    entry.uses -= 1;
-    if (entry.uses > 0) return;
-    this.#active.delete(key);
-    if (!entry.isRead || entry.known.kind === "loading" || sizeOf(key, entry) > this.#limits.cacheValueBytesMax) return;
-    entry.known = { kind: "known", value: ownMemory(entry.known.value) };
-    this.#cached.set(key, entry);
-    this.#cachedBytes += sizeOf(key, entry);
+  release(held: HeldValue): void {
+    assert(held.uses > 0, "a key is released once per use");
+    held.uses -= 1;
+    if (held.uses > 0) return;
+    this.#active.delete(held.key);
+    if (!held.isRead || held.known.kind === "loading" || sizeOf(held) > this.#limits.cacheValueBytesMax) return;
+    held.known = { kind: "known", value: ownMemory(held.known.value) };
+    this.#cached.set(held.key, held);
+    this.#cachedBytes += sizeOf(held);
     this.#evict();
   }
 
@@ -99,35 +89,57 @@ export class ValueView {
     return known?.kind === "known" ? known : undefined;
   }
 
-  #use(key: string): Entry | undefined {
-    let entry = this.#active.get(key);
-    if (entry === undefined) {
-      entry = this.#forget(key);
-      if (entry === undefined) return undefined;
-      this.#active.set(key, entry);
-    }
-    entry.uses += 1;
-    return entry;
+  #add(key: string, known: Known, isRead: boolean): HeldValue {
+    const held: HeldValue = { key, known, uses: 1, isRead };
+    this.#active.set(key, held);
+    return held;
   }
 
-  #forget(key: string): Entry | undefined {
-    const entry = this.#cached.get(key);
-    if (entry === undefined) return undefined;
+  #use(key: string): HeldValue | undefined {
+    let held = this.#active.get(key);
+    if (held === undefined) {
+      held = this.#forget(key);
+      if (held === undefined) return undefined;
+      this.#active.set(key, held);
+    }
+    held.uses += 1;
+    return held;
+  }
+
+  #forget(key: string): HeldValue | undefined {
+    const held = this.#cached.get(key);
+    if (held === undefined) return undefined;
     this.#cached.delete(key);
-    this.#cachedBytes -= sizeOf(key, entry);
-    return entry;
+    this.#cachedBytes -= sizeOf(held);
+    return held;
   }
 
   /** An eighth at once: finding the oldest entry of a map passes over those deleted since it was last rebuilt. */
   #evict(): void {
     const { cacheEntriesMax, cacheBytesMax } = this.#limits;
     if (this.#cached.size <= cacheEntriesMax && this.#cachedBytes <= cacheBytesMax) return;
-    for (const [key, entry] of this.#cached) {
+    for (const held of this.#cached.values()) {
       if (this.#cached.size <= cacheEntriesMax * EVICT_TO && this.#cachedBytes <= cacheBytesMax * EVICT_TO) return;
-      this.#cached.delete(key);
-      this.#cachedBytes -= sizeOf(key, entry);
+      this.#cached.delete(held.key);
+      this.#cachedBytes -= sizeOf(held);
     }
   }
+}
+
+/** True for the one that acquired it. */
+export function needsLoad(held: HeldValue): boolean {
+  return held.uses === 1 && held.known.kind === "loading";
+}
+
+/** What the store had. A write of a step that ran meanwhile is newer and stays. */
+export function fill(held: HeldValue, value: Uint8Array | undefined): void {
+  if (held.known.kind === "loading") held.known = { kind: "known", value };
+}
+
+/** Undefined: the key has no value. */
+export function valueIn({ known }: HeldValue): Uint8Array | undefined {
+  assert(known.kind === "known", "a step runs after its keys were loaded");
+  return known.value;
 }
 
 /** A part of a larger buffer would keep all of it. */
@@ -135,8 +147,8 @@ function ownMemory(value: Uint8Array | undefined): Uint8Array | undefined {
   return value === undefined || value.buffer.byteLength === value.length ? value : value.slice();
 }
 
-function sizeOf(key: string, entry: Entry): number {
-  return key.length + (entry.known.kind === "known" ? (entry.known.value?.length ?? 0) : 0);
+function sizeOf({ key, known }: HeldValue): number {
+  return key.length + (known.kind === "known" ? (known.value?.length ?? 0) : 0);
 }
 
 const EVICT_TO = 7 / 8;

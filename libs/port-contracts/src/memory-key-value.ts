@@ -83,9 +83,9 @@ export class MemoryKeyValue implements Store {
     });
   }
 
-  async write(persist: readonly KeyValueOperation[], derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  async write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
     const checkpointed = this.#checkpointListeners.map((begun) => begun());
-    await this.batch([...persist, ...derived.values()], { sync: true });
+    await this.batch([...persist.values(), ...derived.values()], { sync: true });
     for (const done of checkpointed) done();
   }
 

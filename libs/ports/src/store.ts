@@ -38,9 +38,9 @@ export interface Store extends KeyValue, Checkpoints {
   /** What the cuts may have taken is there again, or cannot be had: durable when it resolves. */
   caughtUp(): Promise<void>;
   /**
-   * As `batch`, with writes that take effect together with `persist` and that a crash may take back (`StoreEffects.derived`), by the texts
-   * of their keys (`keyText` of codec). Their bytes are kept as they are, and must not change any more.
+   * As `batch`, by the texts of the keys (`keyText` of codec), with writes that take effect together with `persist` and that a crash may take
+   * back (`StoreEffects.derived`). Bytes of derived writes are kept as they are, and must not change any more.
    * LIMIT_EXCEEDED (applied: no): more bytes than one record of the journal holds.
    */
-  write(persist: readonly KeyValueOperation[], derived: ReadonlyMap<string, KeyValueOperation>): Promise<void>;
+  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void>;
 }

@@ -1,13 +1,13 @@
 // Openings of a store whose journal may lack its end, or that had none.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, contentsOf, FOLDER, Machine, NONE, put, remove, segmentsOf, StopError } from "./test/machine.ts";
+import { bytes, contentsOf, FOLDER, Machine, NONE, put, remove, segmentsOf, StopError, writes } from "./test/machine.ts";
 
 test("opening: the last segment of the journal is empty: reported like a torn tail, since it may have held values", async () => {
   const machine = new Machine();
   const limits = { journal: { segmentBytes: 200 } };
   const store = await machine.open(limits);
-  for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], NONE);
+  for (const key of ["a", "b", "c", "d"]) await store.write(writes(put(key, "v".repeat(60))), NONE);
   machine.crash("nothing");
   const segments = await segmentsOf(machine);
   assert.ok(segments.length > 1);
@@ -23,7 +23,7 @@ test("opening: the header of the journal's last segment rots: every opening refu
   const machine = new Machine();
   const limits = { journal: { segmentBytes: 200 } };
   const store = await machine.open(limits);
-  for (const key of ["a", "b", "c", "d"]) await store.write([put(key, "v".repeat(60))], NONE);
+  for (const key of ["a", "b", "c", "d"]) await store.write(writes(put(key, "v".repeat(60))), NONE);
   machine.crash("nothing");
   const segments = await segmentsOf(machine);
   const file = (await machine.disk.open(`${FOLDER}/journal/${segments.at(-1)!.name}`))!;
@@ -45,7 +45,7 @@ test("opening: a backing store without a journal: its values are the first check
     machine.crash("nothing");
     const store = await machine.open();
     assert.deepEqual(await contentsOf(store), { old: "1", older: "2" }, point);
-    await store.write([put("new", "3"), remove("old")], NONE);
+    await store.write(writes(put("new", "3"), remove("old")), NONE);
     machine.crash("nothing");
     assert.deepEqual(await contentsOf(await machine.open()), { new: "3", older: "2" }, point);
   }

@@ -18,6 +18,7 @@ import {
   segmentsOf,
   StopError,
   textOf,
+  writes,
 } from "./test/machine.ts";
 
 const turns = async (): Promise<void> => {
@@ -44,8 +45,8 @@ keyValueContract(test, async () => {
 test("[TX27] write: answered before any checkpoint: there after a power cut that keeps nothing unsynced (I1)", async () => {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("a", "1"), put("b", "1")], NONE);
-  await store.write([remove("b")], NONE);
+  await store.write(writes(put("a", "1"), put("b", "1")), NONE);
+  await store.write(writes(remove("b")), NONE);
   assert.deepEqual(machine.backingKeys, []);
   machine.crash("nothing");
   assert.deepEqual(await contentsOf(await machine.open()), { a: "1" });
@@ -54,7 +55,7 @@ test("[TX27] write: answered before any checkpoint: there after a power cut that
 test("checkpoint: by bytes: values are below it, coalesced; the journal is trimmed; a power cut takes nothing", async () => {
   const machine = new Machine();
   const store = await machine.open({ checkpointBytes: 2_000, journal: { segmentBytes: 500 } });
-  for (let n = 0; n < 40; n += 1) await store.write([put("a", `${n}`.repeat(50)), put(`k${n}`, "v")], NONE);
+  for (let n = 0; n < 40; n += 1) await store.write(writes(put("a", `${n}`.repeat(50)), put(`k${n}`, "v")), NONE);
   await turns();
   assert.ok(machine.points.filter((point) => point === "store:trimmed").length > 1);
   const segments = (await segmentsOf(machine)).length;
@@ -68,7 +69,7 @@ test("checkpoint: by bytes: values are below it, coalesced; the journal is trimm
 test("checkpoint: by age: the timer makes it", async () => {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("a", "1")], NONE);
+  await store.write(writes(put("a", "1")), NONE);
   assert.equal(machine.timers.length, 1);
   machine.timers[0]!();
   await turns();
@@ -86,7 +87,7 @@ test("derived writes: visible at once; lost by a crash before a checkpoint; ther
     return () => durable.push(begun);
   });
   written = 1;
-  await store.write([put("log", "1")], derived(put("row", "1")));
+  await store.write(writes(put("log", "1")), derived(put("row", "1")));
   assert.deepEqual(await contentsOf(store), { log: "1", row: "1" });
   machine.crash("everything");
   const second = await machine.open({ checkpointBytes: 64 * 1024 * 1024 });
@@ -96,7 +97,7 @@ test("derived writes: visible at once; lost by a crash before a checkpoint; ther
     return () => durable.push(begun);
   });
   written = 2;
-  await second.write([], derived(put("row", "2")));
+  await second.write(writes(), derived(put("row", "2")));
   machine.timers[0]!();
   await turns();
   assert.deepEqual(durable, [2]);
@@ -107,8 +108,8 @@ test("derived writes: visible at once; lost by a crash before a checkpoint; ther
 test("checkpoint: a value that came and went since the last one: nothing of it reaches the backing store", async () => {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("entry", "1"), put("row", "1")], NONE);
-  await store.write([remove("entry")], NONE);
+  await store.write(writes(put("entry", "1"), put("row", "1")), NONE);
+  await store.write(writes(remove("entry")), NONE);
   machine.timers[0]!();
   await turns();
   assert.deepEqual(machine.written, ["row"]);
@@ -124,11 +125,11 @@ test("short-lived keys: left in the journal by one checkpoint, written by the ne
     machine.timers[0]!();
     await turns();
   };
-  await store.write([put("e1", "1"), put("e2", "1"), put("row", "1")], derived(put("e3", "derived")));
+  await store.write(writes(put("e1", "1"), put("e2", "1"), put("row", "1")), derived(put("e3", "derived")));
   await checkpoint();
   assert.deepEqual(machine.written.splice(0).sort(), ["e3", "row"]);
   assert.deepEqual(await contentsOf(store), { e1: "1", e2: "1", e3: "derived", row: "1" });
-  await store.write([remove("e1"), put("e4", "1"), put("row", "2")], NONE);
+  await store.write(writes(remove("e1"), put("e4", "1"), put("row", "2")), NONE);
   await checkpoint();
   assert.deepEqual(machine.written.splice(0).sort(), ["e2", "row"]);
   for (const crash of ["nothing", "everything", "nothing"] as const) {
@@ -146,7 +147,7 @@ test("short-lived keys: a journal that holds half of what may be dirty, or the e
   machine.shortLived = "e";
   const limits = { checkpointBytes: 700, dirtyBytesMax: 1_000, journal: { segmentBytes: 200 } };
   const store = await machine.open(limits);
-  for (let n = 0; n < 40; n += 1) await store.write([put(`e${n}`, "v".repeat(100))], NONE);
+  for (let n = 0; n < 40; n += 1) await store.write(writes(put(`e${n}`, "v".repeat(100))), NONE);
   await turns();
   assert.ok(machine.written.length > 25, `${machine.written.length} keys were written`);
   assert.ok((await machine.disk.list(`${FOLDER}/journal`)).length < 12);
@@ -158,11 +159,11 @@ test("full: more is dirty than may be: writes wait for the checkpoint, in order,
   const machine = new Machine();
   const store = await machine.open({ checkpointBytes: 500, dirtyBytesMax: 1_000 });
   const answered: number[] = [];
-  const writes = Array.from({ length: 60 }, async (_, n) => {
-    await store.write([put("last", `${n}`), put(`k${n}`, "v".repeat(100))], NONE);
+  const inCourse = Array.from({ length: 60 }, async (_, n) => {
+    await store.write(writes(put("last", `${n}`), put(`k${n}`, "v".repeat(100))), NONE);
     answered.push(n);
   });
-  await Promise.all(writes);
+  await Promise.all(inCourse);
   assert.deepEqual(
     answered,
     Array.from({ length: 60 }, (_, n) => n),
@@ -175,15 +176,15 @@ test("full: more is dirty than may be: writes wait for the checkpoint, in order,
 
 test("write: over what a record holds: LIMIT_EXCEEDED, applied: no, and the store goes on", async () => {
   const store = await new Machine().open({ journal: { recordBytes: 200 } });
-  await assert.rejects(store.write([put("a", "v".repeat(300))], NONE), { code: "LIMIT_EXCEEDED", applied: "no" });
-  await store.write([put("a", "v")], NONE);
+  await assert.rejects(store.write(writes(put("a", "v".repeat(300))), NONE), { code: "LIMIT_EXCEEDED", applied: "no" });
+  await store.write(writes(put("a", "v")), NONE);
   assert.deepEqual(await contentsOf(store), { a: "v" });
 });
 
 test("failed flush: the store stops: STORE_FAILED, applied: no for what comes; after a start everything answered is there", async () => {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("a", "1")], NONE);
+  await store.write(writes(put("a", "1")), NONE);
   machine.backing.failNextFlush = true;
   assert.deepEqual(textOf(store.peek(bytes("a")) as Uint8Array), "1");
   machine.timers[0]!();
@@ -191,7 +192,7 @@ test("failed flush: the store stops: STORE_FAILED, applied: no for what comes; a
   assert.equal(store.peek(bytes("a")), "ask", "[TXD14] a master beside a failed replica asks the others");
   assert.equal(machine.failures, 1);
   await assert.rejects(store.get(bytes("a")), { code: "STORE_FAILED", applied: "no" });
-  await assert.rejects(store.write([put("a", "2")], NONE), { code: "STORE_FAILED", applied: "no" });
+  await assert.rejects(store.write(writes(put("a", "2")), NONE), { code: "STORE_FAILED", applied: "no" });
   machine.crash("everything");
   assert.deepEqual(await contentsOf(await machine.open()), { a: "1" });
 });
@@ -199,10 +200,10 @@ test("failed flush: the store stops: STORE_FAILED, applied: no for what comes; a
 test("close: what is dirty goes below a checkpoint; a second close is harmless; writes are refused", async () => {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("a", "1")], derived(put("d", "1")));
+  await store.write(writes(put("a", "1")), derived(put("d", "1")));
   await Promise.all([store.close(), store.close()]);
   assert.deepEqual(machine.backingKeys, ["a", "d"]);
-  await assert.rejects(store.write([put("a", "2")], NONE), { code: "DRAINING" });
+  await assert.rejects(store.write(writes(put("a", "2")), NONE), { code: "DRAINING" });
   assert.deepEqual(await contentsOf(await machine.open()), { a: "1", d: "1" });
 });
 
@@ -210,7 +211,7 @@ test("incarnation: each opening has a name of its own; a torn tail is reported, 
   const machine = new Machine();
   const first = await machine.open();
   assert.equal(first.cutTail, false);
-  await first.write([put("a", "1")], NONE);
+  await first.write(writes(put("a", "1")), NONE);
   const { disk } = machine;
   const name = (await disk.list(`${FOLDER}/journal`)).at(-1)!.name;
   const file = (await disk.open(`${FOLDER}/journal/${name}`))!;
@@ -225,7 +226,7 @@ test("incarnation: each opening has a name of its own; a torn tail is reported, 
 test("a torn tail with keepsCuts: remembered over crashes, also one before the cut, until the owner has caught up", async () => {
   const machine = new Machine();
   machine.keepsCuts = true;
-  await (await machine.open()).write([put("a", "1")], NONE);
+  await (await machine.open()).write(writes(put("a", "1")), NONE);
   machine.crash("nothing");
   const { name } = (await machine.disk.list(`${FOLDER}/journal`)).at(-1)!;
   const file = (await machine.disk.open(`${FOLDER}/journal/${name}`))!;
@@ -254,10 +255,10 @@ test("a torn tail with keepsCuts: remembered over crashes, also one before the c
 async function filled(): Promise<Machine> {
   const machine = new Machine();
   const store = await machine.open();
-  await store.write([put("a", "1"), put("b", "1"), put("c", "1")], NONE);
+  await store.write(writes(put("a", "1"), put("b", "1"), put("c", "1")), NONE);
   machine.timers[0]!();
   await turns();
-  await store.write([put("b", "2")], NONE);
+  await store.write(writes(put("b", "2")), NONE);
   machine.crash("everything");
   return machine;
 }
@@ -324,7 +325,10 @@ test("opening: files are as they were written: nothing is read; a value was lost
   assert.equal(machine.bytesRead, 0);
   assert.deepEqual(await contentsOf(store), { b: "2", c: "1" });
   await machine.scan();
-  await assert.rejects(store.write([put("d", "1")], NONE), { code: "STORE_FAILED", message: /byte 97: 1 values were checkpointed, 0 are/ });
+  await assert.rejects(store.write(writes(put("d", "1")), NONE), {
+    code: "STORE_FAILED",
+    message: /byte 97: 1 values were checkpointed, 0 are/,
+  });
   await assert.rejects(store.get(bytes("c")), { code: "STORE_FAILED" });
   machine.crash("everything");
   for (let opening = 0; opening < 2; opening += 1) await assert.rejects(machine.open(), { code: "CORRUPT_DATA" });
@@ -356,7 +360,7 @@ test("scan: values before and behind what it has read are written meanwhile: it 
     machine.scanTimers[0]?.();
     await turns();
     const key = keys[(page * 7) % keys.length]!;
-    await store.write([page % 3 === 0 ? remove(key) : put(key, `${page}`), put(`n${page}`, "1")], NONE);
+    await store.write(writes(page % 3 === 0 ? remove(key) : put(key, `${page}`), put(`n${page}`, "1")), NONE);
     if (page % 2 === 0) machine.timers[0]?.();
     await turns();
     if (store.peek(bytes("none")) === "ask") isAsked += 1;
@@ -405,7 +409,7 @@ test("checkpoint: killed again and again before it ends, in a journal that is fu
   const limits = { dirtyBytesMax: 1_500, journal: { segmentBytes: 400, journalBytes: 3_000 } };
   const first = await machine.open(limits);
   const keys = Array.from({ length: 10 }, (_, n) => `key-${n}`);
-  for (const key of keys) await first.write([put(key, "1")], NONE);
+  for (const key of keys) await first.write(writes(put(key, "1")), NONE);
   for (let life = 0; life < 30; life += 1) {
     machine.crash("everything");
     await machine.open(limits);
@@ -416,7 +420,7 @@ test("checkpoint: killed again and again before it ends, in a journal that is fu
   }
   machine.crash("everything");
   const store = await machine.open(limits);
-  await Promise.all(keys.map((key) => store.write([put(key, "2")], NONE)));
+  await Promise.all(keys.map((key) => store.write(writes(put(key, "2")), NONE)));
   await store.close();
   assert.ok((await machine.disk.list(`${FOLDER}/journal`)).length <= 3);
   assert.deepEqual(await contentsOf(await machine.open(limits)), Object.fromEntries(keys.map((key) => [key, "2"])));
@@ -427,7 +431,7 @@ test("checkpoint: its keys are longer together than a record of the journal: int
   const limits = { journal: { recordBytes: 300 } };
   const store = await machine.open(limits);
   const keys = Array.from({ length: 20 }, (_, n) => `${n}`.padStart(100, "k"));
-  for (const key of keys) await store.write([put(key, "1")], NONE);
+  for (const key of keys) await store.write(writes(put(key, "1")), NONE);
   machine.timers[0]!();
   await turns();
   assert.ok(machine.points.includes("store:trimmed"));
@@ -439,7 +443,7 @@ test("checkpoint: its keys are longer together than a record of the journal: int
 test("opening: a key that an unfinished checkpoint was writing has neither its old nor its new value: CORRUPT_DATA (I4)", async () => {
   const machine = await filled();
   const store = await machine.open();
-  await store.write([put("a", "2")], NONE);
+  await store.write(writes(put("a", "2")), NONE);
   machine.stopAt = "store:rows-written";
   machine.timers[0]!();
   await turns();
@@ -525,7 +529,7 @@ test("property: writes, checkpoints, crashes at every point that lose any part: 
           const isDerived = action.key >= 5;
           const key = String(action.key);
           const operation = action.value === undefined ? remove(key) : put(key, action.value);
-          await (isDerived ? store.write([], derived(operation)) : store.write([operation], NONE));
+          await (isDerived ? store.write(writes(), derived(operation)) : store.write(writes(operation), NONE));
           if (isDerived) possible.set(key, (possible.get(key) ?? new Set<string | undefined>([undefined])).add(action.value));
           else if (action.value === undefined) expected.delete(key);
           else expected.set(key, action.value);

@@ -193,19 +193,20 @@ export class JournaledStore implements Store {
 
   /** Every batch is durable when it resolves, whatever `sync` says. */
   batch(operations: readonly KeyValueOperation[]): Promise<void> {
-    return this.write(operations, NONE);
+    return this.write(new Map(operations.map((operation) => [keyText(operation.key), operation])), NONE);
   }
 
-  write(persist: readonly KeyValueOperation[], derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return Promise.reject(refusal);
-    const journalled = persist.length === 0 ? undefined : encodeBatch(persist);
+    const journalled = persist.size === 0 ? undefined : encodeBatch([...persist.values()]);
     const bytesMax = this.#context.limits.journal.recordBytes ?? Number.MAX_SAFE_INTEGER;
     if (journalled !== undefined && journalled.payload.length > bytesMax) {
       const text = `a batch of ${journalled.payload.length} bytes is over the limit of ${bytesMax}: write it in parts`;
       return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
     }
-    const entries = (journalled?.operations ?? []).map((operation) => dirtyEntry(keyText(operation.key), operation));
+    const texts = persist.keys();
+    const entries = (journalled?.operations ?? []).map((operation) => dirtyEntry(texts.next().value!, operation));
     derived.forEach((operation, text) => entries.push(dirtyEntry(text, operation, "derived")));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });

@@ -15,9 +15,10 @@ export const textOf = (value: Uint8Array | undefined): string | undefined => val
 export const put = (key: string, value: string): KeyValueOperation => ({ kind: "put", key: bytes(key), value: bytes(value) });
 export const remove = (key: string): KeyValueOperation => ({ kind: "delete", key: bytes(key) });
 
-export const NONE: ReadonlyMap<string, KeyValueOperation> = new Map();
-export const derived = (operation: KeyValueOperation): ReadonlyMap<string, KeyValueOperation> =>
-  new Map([[keyText(operation.key), operation]]);
+export const writes = (...operations: readonly KeyValueOperation[]): ReadonlyMap<string, KeyValueOperation> =>
+  new Map(operations.map((operation) => [keyText(operation.key), operation]));
+export const derived = writes;
+export const NONE = writes();
 
 export class StopError extends Error {}
 
