@@ -17,6 +17,7 @@ const memory = new MemoryRing({ size: 1, backend: "memory" });
 const GROUP = "albums-0";
 const RAISE = { group: GROUP, epoch: 6n, owner: "txn-2", protocol: GROUP_LOG_PROTOCOL };
 const ID = idOf(1);
+const TIMESTAMP_US = 9_000n;
 
 before(async () => {
   for (const on of [ring, memory]) await prepare(on);
@@ -29,7 +30,7 @@ async function prepare(on: MemoryRing): Promise<void> {
   await on.call(node!, "SchemaService/CreateTables", { statements });
   await on.call(node!, "GroupLogService/Raise", { group: GROUP, epoch: 5n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
   await on.call(node!, "GroupLogService/Append", append({ seq: 1n, previousEpoch: 0n }), COORDINATOR);
-  await on.call(node!, "BatchService/ExecuteBatch", { batchId: ID, writes: [write("ann"), write("bob")] });
+  await on.call(node!, "BatchService/ExecuteBatch", { batchId: ID, timestampUs: TIMESTAMP_US, writes: [write("ann"), write("bob")] });
   await on.clock.advance(3000);
 }
 
@@ -135,9 +136,14 @@ const BATCHES: readonly BadCall[] = [
   batch("no writes", { writes: [] }, "BATCH_INVALID"),
   batch("more writes than allowed", { writes: Array.from({ length: 1001 }, () => write("ann")) }, "LIMIT_EXCEEDED"),
   batch("more bytes than allowed", { writes: [write("ann"), bigWrite("bob"), bigWrite("cid")] }, "LIMIT_EXCEEDED"),
-  batch("an id that is no UUIDv7", { batchId: new Uint8Array(16) }, "MALFORMED_REQUEST"),
-  batch("an id of 3 bytes", { batchId: Uint8Array.of(1, 2, 3) }, "MALFORMED_REQUEST"),
-  batch("a known id with another payload", { batchId: ID, writes: [write("ann"), write("cid")] }, "IDEMPOTENCY_MISMATCH"),
+  batch("an id that is no UUIDv7", { batchId: new Uint8Array(16), timestampUs: TIMESTAMP_US }, "MALFORMED_REQUEST"),
+  batch("an id of 3 bytes", { batchId: Uint8Array.of(1, 2, 3), timestampUs: TIMESTAMP_US }, "MALFORMED_REQUEST"),
+  batch("an id without a timestamp", { batchId: idOf(2) }, "BATCH_INVALID"),
+  batch(
+    "a known id with another payload",
+    { batchId: ID, timestampUs: TIMESTAMP_US, writes: [write("ann"), write("cid")] },
+    "IDEMPOTENCY_MISMATCH",
+  ),
   batch("a timestamp without a tick before", { timestampUs: 1n }, "TIMESTAMP_OUT_OF_RANGE"),
   batch("a negative timestamp", { timestampUs: -9n }, "TIMESTAMP_OUT_OF_RANGE"),
   batch("a timestamp far ahead", { timestampUs: 1n << 62n }, "TIMESTAMP_OUT_OF_RANGE"),

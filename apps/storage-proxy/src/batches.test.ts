@@ -106,10 +106,22 @@ for (const [name, options] of BACKENDS) {
     const first = await execute(0, { writes: OWNERS.map((owner) => write(owner, 1, "one")) });
     await ring.clock.advance(500);
     const contents = ring.snapshot();
-    const again = await execute(0, { batchId: first.batchId, writes: OWNERS.map((owner) => write(owner, 1, "one")) });
+    const { batchId, timestampUs } = first;
+    const again = await execute(0, { batchId, timestampUs, writes: OWNERS.map((owner) => write(owner, 1, "one")) });
     assert.deepEqual({ ...again }, { ...first });
     await ring.clock.advance(500);
     assert.deepEqual(ring.snapshot(), contents);
+  });
+
+  test(`[LBD8] ExecuteBatch: the id comes again at another node, a row was written since: the newer row stays; without its timestamp: refused (${name})`, async () => {
+    await started(options);
+    const writes = OWNERS.map((owner) => write(owner, 1, "one"));
+    const { batchId, timestampUs } = await execute(0, { writes });
+    await ring.clock.advance(500);
+    await execute(last(), { writes: [write(OWNERS[0]!, 1, "newer")] });
+    await assert.rejects(execute(last(), { batchId, writes }), { code: "BATCH_INVALID", applied: "no" });
+    assert.equal((await execute(last(), { batchId, timestampUs, writes })).timestampUs, timestampUs);
+    for (const owner of OWNERS) assert.equal(await bodyOf(last(), owner), owner === OWNERS[0] ? "newer" : "one");
   });
 
   test(`[LBD12] ReplayBatches: nothing pending: zeros; dead letters: none (${name})`, async () => {

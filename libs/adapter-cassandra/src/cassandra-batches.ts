@@ -44,7 +44,14 @@ async function runBatch(options: CassandraBatchesOptions, batch: PreparedBatch):
   } catch (thrown) {
     if (!(thrown instanceof ConcordError)) throw thrown;
     const outcome = thrown.applied === "no" ? "NOT_LOGGED" : undefined;
-    throw batchError(thrown.code, thrown.message, { id, writeType: "UNLOGGED_BATCH", outcome, applied: thrown.applied, cause: thrown });
+    throw batchError(thrown.code, thrown.message, {
+      id,
+      timestampUs,
+      writeType: "UNLOGGED_BATCH",
+      outcome,
+      applied: thrown.applied,
+      cause: thrown,
+    });
   }
   return { id, timestampUs, holders: [] };
 }
@@ -65,7 +72,8 @@ async function runLogged(options: CassandraBatchesOptions, { id, timestampUs, mu
     const failure = failureOf(thrown);
     const { code, writeType, outcome } = loggedOutcome(failure);
     const message = `Cassandra: ${failure.message}`;
-    throw batchError(code, message, { id, writeType, outcome, applied: failure.isWithoutEffect ? "no" : "unknown", cause: failure });
+    const applied = failure.isWithoutEffect ? "no" : "unknown";
+    throw batchError(code, message, { id, timestampUs, writeType, outcome, applied, cause: failure });
   }
   options.failpoint("batch:after-log");
   return { id, timestampUs, holders: options.holders() };

@@ -63,7 +63,8 @@ export class BatchRuns {
 
   #run(batch: PreparedBatch, digest: string): Promise<BatchResult> {
     if (this.#executing >= EXECUTING_BATCHES_MAX) {
-      const failure = { id: batch.id, writeType: batch.logged ? "BATCH_LOG" : "UNLOGGED_BATCH", outcome: "NOT_LOGGED" } as const;
+      const { id, timestampUs, logged } = batch;
+      const failure = { id, timestampUs, writeType: logged ? "BATCH_LOG" : "UNLOGGED_BATCH", outcome: "NOT_LOGGED" } as const;
       throw batchError("OVERLOADED", `${EXECUTING_BATCHES_MAX} batches are being executed`, failure);
     }
     this.#executing += 1;

@@ -136,6 +136,7 @@ test("[LB4] [LBD8] batch: log write lost: LOG_UNKNOWN; the same id again has the
   assert.deepEqual([error.code, error.applied, error.metadata["outcome"]], ["BATCH_LOG_TIMEOUT", "unknown", "LOG_UNKNOWN"]);
   const stored = await ring.node(2).store.get(entryKey(request.id));
   const firstUs = decodeEntry(stored!, checksum).timestampUs;
+  assert.equal(error.metadata["timestampUs"], String(firstUs));
   ring.links.clear();
   const result = await ring.process(0).executor.execute(request);
   assert.equal(result.timestampUs, firstUs);

@@ -100,8 +100,13 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
   const mismatch = acks.failures.find((failure) => failure.code === "IDEMPOTENCY_MISMATCH");
   if (mismatch !== undefined) return mismatch;
   if (neverTaken(acks)) return unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
-  const text = `${acks.acked} holders confirmed the batch, too few; repeat it with the same id`;
-  return batchError("BATCH_LOG_TIMEOUT", text, { id: batch.id, writeType: "BATCH_LOG", outcome: "LOG_UNKNOWN", cause: acks.failures[0] });
+  const text = `${acks.acked} holders confirmed the batch, too few; repeat it with the same id and timestamp`;
+  return batchError("BATCH_LOG_TIMEOUT", text, {
+    ...factsOf(batch),
+    writeType: "BATCH_LOG",
+    outcome: "LOG_UNKNOWN",
+    cause: acks.failures[0],
+  });
 }
 
 /** An unlogged batch (LB12): to all replicas, done when a quorum has it. */
@@ -115,7 +120,7 @@ async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<voi
   const writeType = "UNLOGGED_BATCH";
   if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
   const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
-  throw batchError("WRITE_TIMEOUT", text, { id: batch.id, writeType, outcome: undefined, cause: acks.failures[0] });
+  throw batchError("WRITE_TIMEOUT", text, { ...factsOf(batch), writeType, outcome: undefined, cause: acks.failures[0] });
 }
 
 /** As for plain writes: what one replica may have, the others are to have. */
@@ -133,7 +138,11 @@ function neverTaken(acks: Acks): boolean {
 
 function unavailable(batch: PreparedBatch, message: string, writeType: BatchWriteType, cause?: ConcordError): ConcordError {
   const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
-  return batchError(code, message, { id: batch.id, writeType, outcome: "NOT_LOGGED", applied: "no", cause });
+  return batchError(code, message, { ...factsOf(batch), writeType, outcome: "NOT_LOGGED", applied: "no", cause });
+}
+
+function factsOf({ id, timestampUs }: PreparedBatch): Pick<PreparedBatch, "id" | "timestampUs"> {
+  return { id, timestampUs };
 }
 
 function ignore(): void {}

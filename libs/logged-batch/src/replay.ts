@@ -144,6 +144,7 @@ export class BatchReplay {
     if (result === "completed" || pending.confirmed.size >= quorumOf(this.#ring)) return rows;
     throw batchError("BATCH_TIMEOUT", "the batch is in the log again and will be completed", {
       id,
+      timestampUs: entry.timestampUs,
       writeType: "BATCH",
       outcome: "LOGGED_PENDING",
     });

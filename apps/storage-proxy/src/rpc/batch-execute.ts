@@ -35,7 +35,7 @@ export function executeBatchHandler(serving: Serving): Handler<BatchService, "Ex
 }
 
 export interface CheckedBatch {
-  /** 16 bytes of a UUIDv7; empty = made here. */
+  /** 16 bytes of a UUIDv7, with a timestamp; empty = made here. */
   readonly batchId: Uint8Array;
   /** Checked against the schema. */
   readonly writes: readonly RowWrite[];
@@ -44,9 +44,14 @@ export interface CheckedBatch {
   readonly unlogged: boolean;
 }
 
-/** Executes writes that were checked against the schema: of ExecuteBatch or of a CQL batch (LB14). */
+/**
+ * Executes writes that were checked against the schema: of ExecuteBatch or of a CQL batch (LB14). BATCH_INVALID: an id without a timestamp. Repeated at
+ * another node, which does not know the id, it would draw a newer one and cover what was written since (LBD8).
+ */
 export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<BatchResult> {
   const { batches, clock, random } = proxy;
+  if (batch.batchId.length > 0 && batch.timestampUs === 0n)
+    throw new ConcordError("BATCH_INVALID", "a batch that brings its id brings its timestamp too: a repeat has both");
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
   const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(proxy, batch.timestampUs);
   return batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
