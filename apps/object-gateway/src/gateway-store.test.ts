@@ -5,7 +5,7 @@ import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { BlobName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { partsOfGuid } from "@concord/snowflake";
-import { silentLog, silentMetrics, type Clock, type ConcordError, type Timer } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 import { WORKER_IDS_MAX } from "./limits.ts";
 import { openGatewayStore, type GatewayStore } from "./gateway-store.ts";
@@ -153,4 +153,30 @@ test("[OGD5] the clock is set back under a running gateway: the next ids are of 
   assert.equal(new Set([before, ...behind]).size, 11);
   assert.notEqual(partsOfGuid(before).workerId, partsOfGuid(behind[0]!).workerId);
   await gateway.stop();
+});
+
+test("start: the rows' master moves meanwhile, each step fails at first: tried again, the gateway opens; a fenced one does not", async () => {
+  for (const [failing, count] of [
+    ["range", 2],
+    ["commit", 3],
+  ] as const) {
+    for (let passed = 0; passed < count; passed += 1) {
+      const stores = new Stores();
+      let operations = 0;
+      stores.metadata.before = (operation) => {
+        if (operation !== failing) return;
+        operations += 1;
+        if (operations === passed + 1) throw new ConcordError("TRANSACTION_ABORTED", "its master is gone");
+      };
+      const gateway = await stores.open("per-transaction");
+      await take(gateway, 1);
+      await gateway.stop();
+      assert.ok(operations > passed, `${failing} ${passed + 1} was tried`);
+    }
+  }
+  const stores = new Stores();
+  stores.metadata.before = () => {
+    throw new ConcordError("EPOCH_FENCED", "another process has the name");
+  };
+  await assert.rejects(stores.open("reservation"), { code: "EPOCH_FENCED" });
 });

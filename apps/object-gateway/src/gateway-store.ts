@@ -15,11 +15,10 @@ import {
   type ObjectStoreContext,
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import { ConcordError, sleep, toConcordError, type Disk, type Environment } from "@concord/runtime";
-import type { GuidSource } from "@concord/snowflake";
+import { ConcordError, sleep, toConcordError, type Disk, type Environment, type ErrorCode } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
-import { CLOCK_LOG_MS, CLOCK_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
+import { PASSING_LOG_MS, PASSING_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
@@ -41,7 +40,7 @@ export interface StoreOptions {
   /** The journal's disk failed for good: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
   readonly peers?: Peers;
-  /** Ends the wait for the clock. */
+  /** Ends the wait for the clock and for rows. */
   readonly signal?: AbortSignal;
 }
 
@@ -66,14 +65,15 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { config, environment, metadata, data, tuning = {}, onFailed } = options;
   const { clock, random, log, metrics, failpoint } = environment;
   const instance = config.nodeName;
-  const guids = await openGatewayGuids({ metadata, clock, random, log, instance });
-  await waitForClock(guids, options);
+  const guids = await whenPassed(options, () => openGatewayGuids({ metadata, clock, random, log, instance }));
+  await whenPassed(options, () => guids.next());
   let snapshot = notOpenYet;
   const records = await openRecords(options, () => snapshot());
   const { checkpointIntervalMs, journal: mode } = config;
   const stores = { metadata, data, guids, clock, log, metrics, failpoint };
   const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
-  const journal = await openUploadJournal({ ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs });
+  const uploads = { ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs };
+  const journal = await whenPassed(options, () => openUploadJournal(uploads));
   snapshot = () => journal.snapshot();
   const resolver = new CommitResolver({ clock, log, metrics });
   const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
@@ -110,24 +110,40 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   };
 }
 
+/** What ends by itself: a clock that stands behind the ids of every worker id, rows whose master moves or does not answer. */
+const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "CLOCK_UNUSABLE",
+  "STARTING",
+  "DRAINING",
+  "NOT_MASTER",
+  "TRANSACTION_ABORTED",
+  "TRANSACTION_UNKNOWN",
+  "LOCK_TIMEOUT",
+  "REPLICAS_UNAVAILABLE",
+  "READ_TIMEOUT",
+  "WRITE_TIMEOUT",
+  "OUTCOME_UNKNOWN",
+  "CONNECTION_LOST",
+  "DEADLINE_EXCEEDED",
+]);
+
 /**
- * No upload can begin without an id. A clock that stands behind the ids of every worker id passes them in time: ending the process would not
- * help, and would take the other parts of a process with it.
+ * A step of the start, again until it does not fail by what passes: no upload can begin without it, and ending the process would not help and would take
+ * the other parts of a process with it. What a failed try has left is as of a crash there.
  */
-async function waitForClock(guids: GuidSource, { environment: { clock, log }, signal }: StoreOptions): Promise<void> {
+async function whenPassed<Result>({ environment: { clock, log }, signal }: StoreOptions, step: () => Promise<Result>): Promise<Result> {
   let loggedMs = Number.NEGATIVE_INFINITY;
   for (;;) {
     try {
-      await guids.next();
-      return;
+      return await step();
     } catch (thrown) {
-      if (!(thrown instanceof ConcordError) || thrown.code !== "CLOCK_UNUSABLE") throw thrown;
-      if (clock.monotonicMs() - loggedMs >= CLOCK_LOG_MS) {
+      if (!(thrown instanceof ConcordError) || !PASSING.has(thrown.code)) throw thrown;
+      if (clock.monotonicMs() - loggedMs >= PASSING_LOG_MS) {
         loggedMs = clock.monotonicMs();
-        log.warn("waiting for the clock", { reason: thrown.message });
+        log.warn("the start waits", { code: thrown.code, reason: thrown.message });
       }
     }
-    await sleep(clock, CLOCK_RETRY_MS, signal);
+    await sleep(clock, PASSING_RETRY_MS, signal);
     signal?.throwIfAborted();
   }
 }

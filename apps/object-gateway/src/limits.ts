@@ -22,9 +22,11 @@ export const SERVICES_LOG_MS = 5000;
 /** Pause between attempts to reach the Ceph cluster at the start, and between log lines about it. */
 export const CLUSTER_RETRY_MS = 1000;
 export const CLUSTER_LOG_MS = 5000;
-/** Pause before the clock is asked again whether it has passed the ids already made, and between log lines about it. */
+/** Pause before the clock is asked again whether it has passed the ids already made. */
 export const CLOCK_RETRY_MS = 200;
-export const CLOCK_LOG_MS = 60_000;
+/** Pause before a step of the start that failed by what passes is tried again, and between log lines about it. */
+export const PASSING_RETRY_MS = 200;
+export const PASSING_LOG_MS = 60_000;
 /** Worker ids of one gateway: so many times its clock may be set back before it waits. */
 export const WORKER_IDS_MAX = 4;
 /** Policies of buckets kept in the form in which they are judged by. */
