@@ -36,6 +36,8 @@ export type Fault =
       readonly late?: string;
       readonly lateMs?: number;
     }
+  /** The machine comes back with an empty disk. */
+  | { readonly kind: "lost-disk"; readonly atMs: number; readonly forMs: number; readonly node: string }
   /** Crashes the node at the `skip + 1`th pass of a failpoint after `atMs`; of any point when none is named. */
   | {
       readonly kind: "crash-at-point";
@@ -74,9 +76,9 @@ export type Fault =
   | { readonly kind: "sync-failure"; readonly atMs: number; readonly afterMs: number; readonly forMs: number; readonly node: string }
   | { readonly kind: "slow-disk"; readonly atMs: number; readonly forMs: number; readonly node: string; readonly factor: number };
 
-export type FaultKind = Fault["kind"];
+export type FaultKind = Exclude<Fault["kind"], "lost-disk">;
 
-/** All but `pause-at-point` and `datagram-loss`, which a scenario asks for. */
+/** All but `pause-at-point` and `datagram-loss`, which a scenario asks for, and `lost-disk`, which it draws itself. */
 export const FAULT_KINDS: readonly FaultKind[] = [
   "partition",
   "drop",

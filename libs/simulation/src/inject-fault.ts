@@ -28,6 +28,11 @@ export function injectFault(world: World, fault: Fault): void {
     case "blackout":
       blackout(world, fault);
       return;
+    case "lost-disk":
+      world.crash(fault.node, "power");
+      world.disk(fault.node).wipe();
+      later(fault.forMs, () => world.start(fault.node));
+      return;
     case "crash-at-point":
       world.armFailpoint(fault.node, fault.point, fault.mode, fault.forMs, fault.skip);
       return;

@@ -168,6 +168,30 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "restored-from-one-peer",
+    about: "A replica whose disk was lost copies rows and logs of one peer, which may have missed what this one acknowledged (TXR4).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "apps/storage-proxy/src/ring/formation/form-ring.ts",
+        search: "await copyStore({ ...options, logs });",
+        replace: "await copyStore({ ...options, peers: options.peers.slice(0, 1), logs });",
+      },
+    ],
+  },
+  {
+    name: "lost-store-taken-for-new",
+    about: "A replica whose disk was lost joins as a new one, although its peers know it (TXR4, I2 of the storage-proxy README).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "apps/storage-proxy/src/ring/formation/form-ring.ts",
+        search: "if (hellos.some((hello) => hello.knowsCaller)) {",
+        replace: "if (hellos.length === 0) {",
+      },
+    ],
+  },
+  {
     name: "rows-not-derived-again",
     about: "After a restart a replica answers before it has derived the rows of the entries it keeps (I9 of the group-log README).",
     scenario: "log",

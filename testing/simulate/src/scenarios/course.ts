@@ -1,5 +1,6 @@
 import { drawFaultPlan } from "@concord/simulation";
 import { createPatiently, type Client, type Cluster, type CoordinatorSettings } from "../cluster.ts";
+import { drawLostDisk } from "./lost-disk.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 5_000;
@@ -25,7 +26,7 @@ export async function startAll(
   return { admin, clients };
 }
 
-/** The time of faults. `rotting`: a node whose disk may lie; the others' are honest. */
+/** The time of faults. `rotting`: a node whose disk may lie or be lost; the others' are honest. */
 export async function runFaults(cluster: Cluster, points: readonly string[], rotting?: string): Promise<void> {
   const { world, swarm } = cluster;
   const plan = {
@@ -37,6 +38,8 @@ export async function runFaults(cluster: Cluster, points: readonly string[], rot
   world.schedule(drawFaultPlan(world.random("faults"), plan));
   const random = world.random("blackouts");
   if (rotting !== undefined && random.chance(0.4)) world.schedule(drawFaultPlan(random, { ...plan, kinds: ["blackout"], rate: 1 }));
+  const losses = world.random("lost-disks");
+  if (rotting !== undefined && losses.chance(0.5)) world.schedule(drawLostDisk(losses, plan.targets, rotting, plan.fromMs));
   await world.advance(WORK_MS);
 }
 
