@@ -85,7 +85,7 @@ export const ALLOWED: readonly Allowed[] = [
   { text: /objects?_(commits_)?in_doubt\w*|uint32 in_doubt = 6/g, why: "metrics and a field of concord.object.v1" },
   {
     text: /\binDoubt\b/g,
-    within: /^(apps\/object-gateway\/src\/|testing\/(simulate\/src\/scenarios\/object|constellation\/src\/nodes\.test)\.ts)/,
+    within: /^(apps\/object-gateway\/src\/|testing\/(simulate\/src\/scenarios\/object|constellation\/src\/object-message-load)\.ts)/,
     why: "a field of concord.object.v1",
   },
   { text: /objects_recovered_pieces_total|uint64 pieces = 1/g, why: "a metric and a field of concord.object.v1" },

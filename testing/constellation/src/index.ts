@@ -29,6 +29,7 @@ export {
 } from "./groups-without-master.ts";
 export { metricSamples, metricsPage, type MetricSample } from "./metrics.ts";
 export { ListLoad, type Commit, type ListLoadOptions, type SentCommit } from "./list-load.ts";
+export { ObjectMessageLoad, type ObjectMessageOptions } from "./object-message-load.ts";
 export { WatchedMasters, type Said } from "./watched-masters.ts";
 export { EVERYTHING, ONE_PROCESS, planFromBase, PORT_BASE, type Members, type NodePlan, type Service } from "./layout.ts";
 export { reservePorts, type ReservedPorts } from "./ports.ts";

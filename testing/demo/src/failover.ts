@@ -1,7 +1,8 @@
 // Masters lost under load on three nodes of one process each: killed in a commit, paused until a standby serves and woken as a zombie, killed again,
-// stopped in turn.
+// stopped in turn. Albums, objects and messages are written all the time and checked at the end.
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ConcordClient } from "@concord/client";
 import {
   busiest,
   calm,
@@ -13,16 +14,23 @@ import {
   type LossFigures,
   measureLoss,
   newLossFigures,
+  ObjectMessageLoad,
   resolutions,
   startConstellation,
   WatchedMasters,
 } from "@concord/constellation";
+import { AlbumLoad } from "./album.ts";
 import { settled, type ScenarioResult } from "./figures.ts";
 
 const CLIENTS = 3;
 const WARM_UP_MS = 2_000;
 const PAUSE_MS = 5;
+/** Of the writers of albums, objects and messages: enough for the checks, too little to be measured. */
+const BESIDE_PAUSE_MS = 100;
+const BESIDE_CLIENTS = 3;
 const ZOMBIE_MS = 3_000;
+/** Longer than a worker's partitions need to move. */
+const BESIDE_TIMEOUT_MS = 30_000;
 const SETTLE_MS = 20_000;
 /** The master dies when so many entries of its groups are durable: this one is, and its commits are not answered. */
 const FAILPOINT = "txn:after-append:600";
@@ -41,8 +49,10 @@ export async function failoverScenario(client: Client, folder: string, engines: 
   const { coordinators } = constellation;
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => client.connect({ coordinators })));
   const watched = new WatchedMasters(constellation.nodes);
+  let beside: Beside | undefined;
   try {
     const load = await ListLoad.start({ clients, writers: 1, pauseMs: PAUSE_MS });
+    beside = await Beside.start(client, constellation);
     await sleep(WARM_UP_MS);
     const from = performance.now();
     const figures = newLossFigures();
@@ -51,17 +61,62 @@ export async function failoverScenario(client: Client, folder: string, engines: 
     const longestMs = load.longestGapMs(from);
     const failedInTurn = await restartInTurn(constellation, load, watched);
     await load.stop();
-    const problem = (await settled(() => load.check(), SETTLE_MS)) ?? missed;
+    await beside.stop();
+    const problem = (await settled(() => load.check(), SETTLE_MS)) ?? (await beside.check()) ?? missed;
     const held = problem === undefined && failedInTurn.length === 0;
-    const outcome = problem ?? `${load.commits.length} transactions in lists, none lost, none doubled`;
+    const outcome = problem ?? `${load.commits.length} transactions in lists, ${beside.text}, none lost, none doubled`;
     const times = `first commit after the loss of a master ${figures.firstCommit.text()}, longest pause of a group ${longestMs.toFixed(0)} ms`;
     const unanswered = `masters killed at ${FAILPOINT}, paused, killed left ${resolutions(figures.unanswered)}`;
     const inTurn = `${failedInTurn.length} failed${failedInTurn.length === 0 ? "" : `, first: ${describe(failedInTurn[0])}`}`;
     return { held, line: `failover: ${times}; ${unanswered}; ${outcome}; each node restarted in turn: ${inTurn}` };
   } finally {
     watched.close();
+    await beside?.stop();
+    beside?.close();
     for (const db of clients) db.close();
     await constellation.stop();
+  }
+}
+
+/** What else the nodes serve: albums, objects, messages. */
+class Beside {
+  readonly #clients: readonly ConcordClient[];
+  readonly #albums: AlbumLoad;
+  readonly #others: ObjectMessageLoad;
+
+  private constructor(clients: readonly ConcordClient[], albums: AlbumLoad, others: ObjectMessageLoad) {
+    this.#clients = clients;
+    this.#albums = albums;
+    this.#others = others;
+  }
+
+  static async start(client: Client, constellation: Constellation): Promise<Beside> {
+    const { coordinators, dedupWorkers } = constellation;
+    const options = { coordinators, dedupWorker: dedupWorkers, timeoutMs: BESIDE_TIMEOUT_MS };
+    const clients = await Promise.all(Array.from({ length: BESIDE_CLIENTS }, () => client.connect(options)));
+    const albums = await AlbumLoad.start({ clients, pauseMs: BESIDE_PAUSE_MS });
+    const others = await ObjectMessageLoad.start({ constellation, db: clients[0]!, pauseMs: BESIDE_PAUSE_MS });
+    return new Beside(clients, albums, others);
+  }
+
+  get text(): string {
+    return `${this.#albums.photos} photos in albums, ${this.#others.objects} objects, ${this.#others.messages} messages`;
+  }
+
+  /** What is wrong; undefined: nothing. After the stop. */
+  async check(): Promise<string | undefined> {
+    const isEmpty = this.#albums.photos === 0 || this.#others.objects === 0 || this.#others.messages === 0;
+    if (isEmpty) return `nothing to check: ${this.text}`;
+    return (await this.#albums.check()) ?? (await this.#others.check());
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#albums.stop(), this.#others.stop()]);
+  }
+
+  close(): void {
+    this.#others.close();
+    for (const db of this.#clients) db.close();
   }
 }
 
