@@ -6,6 +6,7 @@ import { PackedView, type PackedViewOptions } from "./packed-view.ts";
 import { RemovalLog } from "./removal-log.ts";
 import { SegmentAppender, type Needle } from "./segment-appender.ts";
 import { needleFile, segmentName } from "./segment-file.ts";
+import { SegmentReaders } from "./segment-readers.ts";
 
 export interface PackedEpochOptions extends PackedViewOptions {
   readonly segmentBytes: number;
@@ -25,6 +26,7 @@ export class PackedEpoch {
   readonly #appender: SegmentAppender;
   readonly #removals: RemovalLog;
   readonly #compaction: Compaction;
+  readonly #readers: SegmentReaders;
   readonly #begun = new Map<number, Begun>();
   #isLoaded = false;
 
@@ -33,6 +35,7 @@ export class PackedEpoch {
     this.#view = new PackedView(options);
     this.#appender = new SegmentAppender({ ...options, view: this.#view });
     this.#removals = new RemovalLog(options);
+    this.#readers = new SegmentReaders(options.disk);
     this.#compaction = new Compaction({ ...options, view: this.#view, current: () => this.#appender.current });
   }
 
@@ -91,7 +94,7 @@ export class PackedEpoch {
     for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
       const [known, parent] = [this.#view.index.get(sequence), this.#view.place ?? (await this.#firstPlace())];
       if (known === undefined || parent === undefined) return undefined;
-      const segment = await this.#options.disk.open(`${parent.path}/${segmentName(known.segment)}`);
+      const segment = await this.#readers.open(`${parent.path}/${segmentName(known.segment)}`);
       if (segment !== undefined) return needleFile(segment, known.offset, known.lengthBytes);
       // The segments moved, or the needle to another one.
       await this.refresh();

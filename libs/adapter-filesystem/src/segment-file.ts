@@ -52,8 +52,9 @@ export function bytesFile(bytes: Uint8Array): DiskFile {
   };
 }
 
-const READ_ONLY = { write: notChanged, writeSynced: notChanged, sync: notChanged, truncate: notChanged };
+/** The rest of a file that is only read. */
+export const READ_ONLY = { write: notChanged, writeSynced: notChanged, sync: notChanged, truncate: notChanged };
 
 async function notChanged(): Promise<never> {
-  assert(false, "a blob in a segment is not changed");
+  assert(false, "what is opened for reading is not changed");
 }

@@ -1,5 +1,5 @@
 // Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
-import type { MetadataRow, MetadataWrite, Oid, BlobState } from "@concord/ports";
+import type { MetadataRow, MetadataWrite, BlobDescription, BlobState, Oid } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -67,7 +67,8 @@ export async function eachOf<Item>(items: readonly Item[], atOnce: number, act: 
 async function isNamedAnywhere(context: ObjectStoreContext, oid: Oid, state: BlobState, { bucket, key }: GcEntry): Promise<boolean> {
   if (state.kind === "absent") return false;
   const descriptions = state.description === undefined ? [] : [state.description];
-  if (bucket !== "") descriptions.push({ bucket, key, part: undefined, guid: 0n });
+  const isEntrys = (one: BlobDescription): boolean => one.bucket === bucket && one.key === key && one.part === undefined;
+  if (bucket !== "" && !descriptions.some(isEntrys)) descriptions.push({ bucket, key, part: undefined, guid: 0n });
   for (const description of descriptions) {
     const partition = await partitionOf(context, description);
     if (await isNamed(context, partition, description, oid)) return true;

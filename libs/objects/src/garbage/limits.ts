@@ -1,7 +1,7 @@
 /** GC entries collected together and deleted in one commit. */
 export const GARBAGE_BATCH_ROWS = 100;
-/** GC entries of a batch collected at the same time. */
-export const GC_ENTRIES_CONCURRENT = 50;
+/** GC entries of a batch collected at the same time: all, so that one look at an epoch, one handle and one sync serve a batch. */
+export const GC_ENTRIES_CONCURRENT = GARBAGE_BATCH_ROWS;
 /** Blobs of one entry removed at the same time. */
 export const REMOVALS_CONCURRENT = 8;
 /** Part rows of an upload removed in one commit. */

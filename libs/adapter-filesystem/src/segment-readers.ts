@@ -1,0 +1,59 @@
+import { assert, type Disk, type DiskFile } from "@concord/runtime";
+import { READ_ONLY } from "./segment-file.ts";
+
+interface Shared {
+  readonly opened: Promise<DiskFile | undefined>;
+  readers: number;
+}
+
+/**
+ * Segments that are open for reading: all that read one at the same time share a handle. A path is never another segment's (I9), and a segment that
+ * was removed meanwhile is read to the end.
+ */
+export class SegmentReaders {
+  readonly #disk: Disk;
+  readonly #shared = new Map<string, Shared>();
+
+  constructor(disk: Disk) {
+    this.#disk = disk;
+  }
+
+  /** Undefined: absent. The last close of those who share it closes the file. */
+  async open(path: string): Promise<DiskFile | undefined> {
+    const shared = this.#shared.get(path) ?? { opened: this.#disk.open(path), readers: 0 };
+    this.#shared.set(path, shared);
+    shared.readers += 1;
+    try {
+      const file = await shared.opened;
+      if (file !== undefined) return this.#readerOf(path, shared, file);
+    } catch (thrown) {
+      this.#leave(path, shared);
+      throw thrown;
+    }
+    this.#leave(path, shared);
+    return undefined;
+  }
+
+  #readerOf(path: string, shared: Shared, file: DiskFile): DiskFile {
+    let isOpen = true;
+    return {
+      size: file.size,
+      read: (offset, length) => file.read(offset, length),
+      close: async () => {
+        if (!isOpen) return;
+        isOpen = false;
+        if (this.#leave(path, shared)) await file.close();
+      },
+      ...READ_ONLY,
+    };
+  }
+
+  /** True: it was the last one. The next to come opens the file again. */
+  #leave(path: string, shared: Shared): boolean {
+    assert(shared.readers > 0, "a handle has as many readers as opened it");
+    shared.readers -= 1;
+    if (shared.readers > 0) return false;
+    assert(this.#shared.get(path) === shared, "a handle is shared until its last reader leaves");
+    return this.#shared.delete(path);
+  }
+}
