@@ -27,13 +27,25 @@ export const USAGE = [
   "  --one-dc     cassandra: the nodes of a new cluster are racks of one datacenter, not a datacenter each",
   "  --data DIR   folder of the cluster, default .concord/engines/ENGINE; a stopped cluster starts again with what it holds",
   "  --node NAME  one process only, as status names it: 1, 2, 3, of ceph mon and osd",
+  "  --help       this text",
 ].join("\n");
 
-/** Throws with the usage when a command cannot be read. */
-export function readCommandLine(args: readonly string[]): CommandLine {
-  const text = { type: "string" } as const;
-  const options = { nodes: text, data: text, node: text, "one-dc": { type: "boolean" } } as const;
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+const TEXT = { type: "string" } as const;
+const FLAG = { type: "boolean" } as const;
+const OPTIONS = { nodes: TEXT, data: TEXT, node: TEXT, "one-dc": FLAG, help: { ...FLAG, short: "h" } } as const;
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options: OPTIONS });
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${USAGE}`, { cause: error });
+  }
+}
+
+/** "help" where the usage is asked for. Throws with the usage when a command cannot be read. */
+export function readCommandLine(args: readonly string[]): CommandLine | "help" {
+  const { values, positionals } = parse(args);
+  if (values.help === true) return "help";
   const command = COMMANDS.find((name) => name === positionals[0]);
   const engine = ENGINES.find((name) => name === positionals[1]);
   if (command === undefined || engine === undefined || positionals.length !== 2) throw new Error(USAGE);

@@ -22,7 +22,9 @@ after(() => rmSync(folder, { recursive: true }));
 const STOPPING = new AbortController().signal;
 const run = (...args: readonly string[]): Promise<string[]> => {
   const lines: string[] = [];
-  return runCommand(readCommandLine(args), { report: (line) => lines.push(line), stopping: STOPPING }).then(() => lines);
+  const command = readCommandLine(args);
+  assert.ok(command !== "help");
+  return runCommand(command, { report: (line) => lines.push(line), stopping: STOPPING }).then(() => lines);
 };
 
 test("engines: a machine without the programs: each is named with the command that installs it", () => {
