@@ -4,6 +4,8 @@ import { after, before, describe, test } from "node:test";
 import * as sdk2026 from "@aws-sdk/client-s3";
 import type { S3Client } from "@aws-sdk/client-s3";
 import * as sdk2024 from "aws-sdk-client-s3-2024";
+import { MemoryObjectMetadata } from "@concord/port-contracts";
+import type { ObjectMetadata } from "@concord/ports";
 import { ANN, TestGateway } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { sign } from "./test/signing.ts";
@@ -202,4 +204,53 @@ test("raw: headers of delete markers, of null versions, and none in a bucket wit
     assert.ok(itself.headers["last-modified"] !== undefined);
   }
   assert.match((await call("GET", "/raw", [["versions", ""]])).body, /<DeleteMarker>.*<Version><Key>k<\/Key><VersionId>null</);
+});
+
+test("[OGD5] 1000 versions of a key: a page of current objects reads no more rows than with one, a page of versions has them in two", async () => {
+  const memory = new MemoryObjectMetadata();
+  let rowsRead = 0;
+  const metadata: ObjectMetadata = {
+    read: (partition, keys) => memory.read(partition, keys),
+    range: async (partition, range) => {
+      const rows = await memory.range(partition, range);
+      rowsRead += rows.length;
+      return rows;
+    },
+    readCounters: (partition, key) => memory.readCounters(partition, key),
+    commit: (commit) => memory.commit(commit),
+  };
+  const many = await TestGateway.start({ metadata });
+  try {
+    const s3 = many.client();
+    const Bucket = "many";
+    await s3.send(new sdk2026.CreateBucketCommand({ Bucket }));
+    await s3.send(new sdk2026.PutBucketVersioningCommand({ Bucket, VersioningConfiguration: { Status: "Enabled" } }));
+    for (const Key of ["a", "b", "c"]) await s3.send(new sdk2026.PutObjectCommand({ Bucket, Key, Body: Key }));
+    const rowsOfList = async (): Promise<number> => {
+      const before = rowsRead;
+      const { Contents } = await s3.send(new sdk2026.ListObjectsV2Command({ Bucket }));
+      assert.deepEqual(
+        Contents!.map(({ Key }) => Key),
+        ["a", "b", "c"],
+      );
+      return rowsRead - before;
+    };
+    const rowsOfOne = await rowsOfList();
+    for (let at = 0; at < 40; at += 1) {
+      await Promise.all(
+        Array.from({ length: 25 }, (_, n) => s3.send(new sdk2026.PutObjectCommand({ Bucket, Key: "b", Body: `${at}/${n}` }))),
+      );
+    }
+    assert.equal(await rowsOfList(), rowsOfOne);
+    const first = await s3.send(new sdk2026.ListObjectVersionsCommand({ Bucket }));
+    assert.deepEqual([first.Versions!.length, first.IsTruncated, first.NextKeyMarker], [1000, true, "b"]);
+    const from = { KeyMarker: first.NextKeyMarker, VersionIdMarker: first.NextVersionIdMarker };
+    const rest = await s3.send(new sdk2026.ListObjectVersionsCommand({ Bucket, ...from }));
+    assert.deepEqual([rest.Versions!.length, rest.IsTruncated], [3, false]);
+    const all = [...first.Versions!, ...rest.Versions!];
+    assert.equal(new Set(all.map(({ Key, VersionId }) => `${Key} ${VersionId}`)).size, 1003);
+    assert.equal(all.filter(({ IsLatest }) => IsLatest).length, 3);
+  } finally {
+    await many.remove();
+  }
 });

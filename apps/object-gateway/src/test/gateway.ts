@@ -113,8 +113,8 @@ export class TestGateway {
   }
 
   /** The last generation before checksums became the default. */
-  client2024(key: AccessKey = ANN): S3Client {
-    return this.#kept(new S3Client2024(this.#clientConfig(key)) as unknown as S3Client);
+  client2024(key: AccessKey = ANN, more: object = {}): S3Client {
+    return this.#kept(new S3Client2024({ ...this.#clientConfig(key), ...more }) as unknown as S3Client);
   }
 
   /** `token` "": none. */
