@@ -26,6 +26,7 @@ const beats: fc.Arbitrary<Beat> = reports.chain((list) =>
   fc.record(
     {
       from: fc.nat(list.length - 1),
+      list: fc.constant(0),
       incarnation: life,
       sequence,
       health: fc.nat(4),
@@ -53,7 +54,7 @@ test("beat format: golden bytes of version 1", () => {
     { opinion: "unknown", incarnation: 0n, sequence: 0 },
     { opinion: "lost", incarnation: 0x0102030405060708n, sequence: 9 },
   ] as const;
-  const beat: Beat = { from: 0, incarnation: 5n, sequence: 6, health: 1, loopStalledMs: 7, wantsEcho: true, reports };
+  const beat: Beat = { from: 0, list: 0, incarnation: 5n, sequence: 6, health: 1, loopStalledMs: 7, wantsEcho: true, reports };
   const hex = Buffer.from(encodeBeat(beat, CLUSTER, topologyOf(2))).toString("hex");
   assert.equal(
     hex.slice(0, 126),
@@ -62,11 +63,33 @@ test("beat format: golden bytes of version 1", () => {
   assert.match(hex.slice(126), /^0+$/);
 });
 
+test("[TX32] beat format: any beat of a changed list: the same after decoding, from a list of another length too; refused where lists do not change", () => {
+  const mesh = topologyOf(3);
+  fc.assert(
+    fc.property(beats, fc.integer({ min: 1, max: 0xffff_ffff }), (unlisted, list) => {
+      const beat = { ...unlisted, list };
+      const bytes = encodeBeat(beat, CLUSTER, topologyOf(beat.reports.length));
+      assert.equal(bytes.length, BEAT_BYTES);
+      assert.deepEqual(decodeMessage(bytes, CLUSTER, mesh, true), { kind: "beat", beat });
+      assert.throws(() => decodeMessage(bytes, CLUSTER, mesh), { code: "CORRUPT_DATA" });
+    }),
+  );
+});
+
+test("[TX32] beat format: golden bytes of version 4", () => {
+  const reports = [{ opinion: "hears", incarnation: 1n, sequence: 2 }] as const;
+  const beat: Beat = { from: 0, list: 0x01020304, incarnation: 5n, sequence: 6, health: 1, loopStalledMs: 7, wantsEcho: false, reports };
+  const hex = Buffer.from(encodeBeat(beat, CLUSTER, topologyOf(1))).toString("hex");
+  assert.equal(hex.slice(0, 92), "0401020304000100000000000000050000000000000006010000000700" + "0100000000000000010000000000000002");
+  assert.match(hex.slice(92), /^0+$/);
+});
+
 test("[TXD15] beat format: any beat and any statement of a ring: the same after decoding, always of one length; refused in a mesh", () => {
   const ring = topologyOf(1_000);
   const ringBeats = fc.record(
     {
       from: fc.nat(999),
+      list: fc.constant(0),
       incarnation: life,
       sequence,
       health: fc.nat(4),
@@ -118,6 +141,7 @@ test("beat format: other length, version, cluster, or a sender that is not in th
   const bytes = encodeBeat(
     {
       from: 0,
+      list: 0,
       incarnation: 1n,
       sequence: 1,
       health: 0,

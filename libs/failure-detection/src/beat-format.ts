@@ -10,6 +10,7 @@ import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
  * A datagram, big-endian, behind it zeros to its length:
  *   0 u8 version | 1 u32 cluster: a fingerprint of the configured list; members of different lists count in different ways
  *   version 1, a beat in a mesh: u8 from | u8 reports | beat | reports
+ *   version 4, a beat in a mesh whose list of members was changed: instead of the cluster u32 version of the list, then as in version 1
  *   version 2, a beat in a ring: u32 from | beat | reports
  *     beat: u64 incarnation | u64 sequence | u8 health | u32 loop stalled ms | u8 wants echo
  *     report: u8 opinion | u64 incarnation | u64 sequence
@@ -18,6 +19,7 @@ import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
 const MESH_BEAT = 1;
 const RING_BEAT = 2;
 const STATEMENT = 3;
+const LISTED_BEAT = 4;
 const OPINIONS: readonly Opinion[] = ["unknown", "hears", "stuck", "lost", "returning"];
 const VERDICTS: readonly Verdict[] = ["unknown", "works", "stuck", "gone"];
 const REPORT_BYTES = 1 + 8 + 8;
@@ -37,7 +39,8 @@ export function encodeBeat(beat: Beat, cluster: number, topology: Topology): Uin
   assert(beat.reports.length === slotsOf(topology), "one report for each slot");
   const bytes = topology.kind === "mesh" ? BEAT_BYTES : RING_BEAT_BYTES;
   const writer = new ByteWriter(bytes);
-  if (topology.kind === "mesh") writer.u8(MESH_BEAT).u32(cluster).u8(beat.from).u8(beat.reports.length);
+  if (beat.list > 0) writer.u8(LISTED_BEAT).u32(beat.list).u8(beat.from).u8(beat.reports.length);
+  else if (topology.kind === "mesh") writer.u8(MESH_BEAT).u32(cluster).u8(beat.from).u8(beat.reports.length);
   else writer.u8(RING_BEAT).u32(cluster).u32(beat.from);
   writer.u64(beat.incarnation).u64(BigInt(beat.sequence));
   writer
@@ -59,29 +62,53 @@ export function encodeStatement(said: Statement, cluster: number): Uint8Array {
   return writer.finish();
 }
 
-/** CORRUPT_DATA for another length, version or cluster, and for values that no message of this topology has. */
-export function decodeMessage(bytes: Uint8Array, cluster: number, topology: Topology): Message {
+/** CORRUPT_DATA for another length, version or cluster, and for values that no message of this topology has. `isListed`: the list of members may change. */
+export function decodeMessage(bytes: Uint8Array, cluster: number, topology: Topology, isListed = false): Message {
   const reader = new ByteReader(bytes);
   const version = reader.u8();
+  if (isListed && version === LISTED_BEAT) return { kind: "beat", beat: readListedBeat(reader) };
   const isOfMesh = version === MESH_BEAT;
   if ((version !== MESH_BEAT && version !== RING_BEAT && version !== STATEMENT) || isOfMesh !== (topology.kind === "mesh")) {
     throw corrupt(`version ${version} in a ${topology.kind}`);
   }
   if (reader.u32() !== cluster) throw corrupt("a message of another list of members");
   if (version === STATEMENT) return { kind: "statement", statement: readStatement(reader, topology) };
-  return { kind: "beat", beat: readBeat(reader, topology) };
+  return { kind: "beat", beat: readBeat(reader, topology, isListed) };
 }
 
-function readBeat(reader: ByteReader, topology: Topology): Beat {
+/** Of any version of the list: which ones count, the detector decides. */
+function readListedBeat(reader: ByteReader): Beat {
+  const list = reader.u32();
+  if (list === 0) throw corrupt("version 0 of a list that was changed");
+  const [from, count] = [reader.u8(), reader.u8()];
+  if (count > MESH_MEMBERS_MAX || from >= count) throw corrupt(`member ${from} with ${count} reports`);
+  return readBeatBody(reader, { from, list, count, padding: (MESH_MEMBERS_MAX - count) * REPORT_BYTES });
+}
+
+function readBeat(reader: ByteReader, topology: Topology, isListed: boolean): Beat {
   const from = topology.kind === "mesh" ? reader.u8() : reader.u32();
   const count = topology.kind === "mesh" ? reader.u8() : RING_SLOTS;
-  if (count !== slotsOf(topology) || from >= topology.members) throw corrupt(`member ${from} with ${count} reports`);
+  const isExpected = isListed ? count <= MESH_MEMBERS_MAX && from < count : count === slotsOf(topology) && from < topology.members;
+  if (!isExpected) throw corrupt(`member ${from} with ${count} reports`);
+  const padding = topology.kind === "mesh" ? (MESH_MEMBERS_MAX - count) * REPORT_BYTES : 0;
+  return readBeatBody(reader, { from, list: 0, count, padding });
+}
+
+interface BeatHead {
+  readonly from: number;
+  readonly list: number;
+  /** Reports. */
+  readonly count: number;
+  /** Bytes behind them. */
+  readonly padding: number;
+}
+
+function readBeatBody(reader: ByteReader, { from, list, count, padding }: BeatHead): Beat {
   const [incarnation, sequence] = [reader.u64(), safeNumber(reader.u64())];
   const [health, loopStalledMs, wantsEcho] = [reader.u8(), reader.u32(), reader.u8() === 1];
   const reports = Array.from({ length: count }, () => readReport(reader));
-  const padding = topology.kind === "mesh" ? (MESH_MEMBERS_MAX - count) * REPORT_BYTES : 0;
   if (reader.remaining !== padding) throw corrupt(`${reader.remaining} bytes behind a beat, not ${padding}`);
-  return { from, incarnation, sequence, health, loopStalledMs, wantsEcho, reports };
+  return { from, list, incarnation, sequence, health, loopStalledMs, wantsEcho, reports };
 }
 
 function readReport(reader: ByteReader): Report {

@@ -17,8 +17,10 @@ export interface Report {
 
 /** One datagram: the sender's health and what it knows of each member (TX13). */
 export interface Beat {
-  /** The sender, as its place in the configured list. */
+  /** The sender, as its place in the list. */
   readonly from: number;
+  /** Version of the sender's list of members; 0 = as configured. */
+  readonly list: number;
   readonly incarnation: Incarnation;
   /** Rises with each datagram of one life. */
   readonly sequence: number;
@@ -28,7 +30,7 @@ export interface Beat {
   readonly loopStalledMs: number;
   /** The receiver answers at once. */
   readonly wantsEcho: boolean;
-  /** One per configured member, the sender's own included (unused). */
+  /** One per place of the sender's list, its own included (unused). */
   readonly reports: readonly Report[];
 }
 

@@ -242,6 +242,7 @@ test("rule R6: a recording of a former life is refused: not heard, and no echo",
   const beat = {
     from: 2,
     incarnation: recorded.incarnation,
+    list: 0,
     sequence: recorded.sequence + 1_000,
     health: 0,
     loopStalledMs: 0,

@@ -3,6 +3,7 @@ import type { Clock, ConcordError, Timer } from "@concord/runtime";
 import { toConcordError } from "@concord/runtime";
 import { decodeMessage, encodeBeat, encodeStatement } from "./beat-format.ts";
 import { leaseEndMs } from "./lease.ts";
+import type { MemberList } from "./list.ts";
 import type { MembershipChange } from "./membership.ts";
 import { newDetector, type DetectorOptions, type DetectorState } from "./state.ts";
 import { step, type DetectorEvent } from "./step.ts";
@@ -16,6 +17,8 @@ export interface DetectorLoopOptions extends Omit<DetectorOptions, "members"> {
   /** May lose it. Must not throw. */
   readonly send: (to: number, datagram: Uint8Array) => void;
   readonly onChange: (change: MembershipChange) => void;
+  /** Another member counts by this newer version of the list, which is therefore to be read. */
+  readonly onNewerList?: (version: number) => void;
   /** After every step. */
   readonly onLease: (endMs: number) => void;
 }
@@ -38,7 +41,7 @@ export class DetectorLoop {
   receive(datagram: Uint8Array): number | ConcordError {
     const { clock, limits } = this.#options;
     try {
-      const message = decodeMessage(datagram, this.#cluster, this.#state.topology);
+      const message = decodeMessage(datagram, this.#cluster, this.#state.topology, this.#state.list.kind === "recorded");
       // After a sleep the tick comes first: it must know of the sleep before old datagrams are read.
       if (clock.monotonicMs() - this.#state.tickedAtMs >= 2 * limits.tickMs) this.#tick();
       this.#step(message);
@@ -48,6 +51,11 @@ export class DetectorLoop {
       if (error.code !== "CORRUPT_DATA") throw thrown;
       return error;
     }
+  }
+
+  /** The list of members, as it was read; the read began at `readAtMs` of the clock. */
+  listRead(list: MemberList, readAtMs: number): void {
+    this.#step({ kind: "list", list, readAtMs });
   }
 
   stop(): void {
@@ -62,13 +70,14 @@ export class DetectorLoop {
   }
 
   #step(event: DetectorEvent): void {
-    const { clock, send, onChange, onLease } = this.#options;
+    const { clock, send, onChange, onLease, onNewerList } = this.#options;
     const effects = step(this.#state, event, clock.monotonicMs());
     onLease(leaseEndMs(this.#state));
     for (const effect of effects) {
       if (effect.kind === "send") send(effect.to, encodeBeat(effect.beat, this.#cluster, this.#state.topology));
       else if (effect.kind === "tell") send(effect.to, encodeStatement(effect.statement, this.#cluster));
       else if (effect.kind === "self") onChange(effect);
+      else if (effect.kind === "newer-list") onNewerList?.(effect.version);
       else onChange({ kind: "verdict", member: effect.member, verdict: effect.verdict });
     }
   }

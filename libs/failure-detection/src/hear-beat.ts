@@ -1,16 +1,17 @@
-import type { Beat, Report } from "./beat.ts";
+import { NOTHING_SEEN, type Beat, type Report } from "./beat.ts";
+import { countsBeatsOf } from "./list.ts";
 import { judgePeer, worsenHealth } from "./opinions.ts";
 import { RETIRED_LIVES_MAX, SENT_BEATS_MAX } from "./limits.ts";
 import { isHeard, type DetectorState, type Peer } from "./state.ts";
-import { slotOf, slotsOf } from "./topology.ts";
+import { slotOf } from "./topology.ts";
 
 /**
- * Takes a beat in. False when it is refused: another list of members, a member that beats to others only, an ended life, an old number, or a
+ * Takes a beat in. False when it is refused: a list of members that differs by more than one, a member that beats to others only, an ended life, an old number, or a
  * life that has yet to echo us (I1).
  */
 export function hearBeat(state: DetectorState, beat: Beat, nowMs: number): boolean {
   const peer = state.peers[beat.from];
-  if (peer === undefined || beat.from === state.self || beat.reports.length !== slotsOf(state.topology)) return false;
+  if (peer === undefined || beat.from === state.self || !countsBeatsOf(state.list, beat.list)) return false;
   if (slotOf(state.topology, beat.from, state.self) === undefined) return false;
   if (beat.incarnation === 0n || peer.retired.includes(beat.incarnation)) return false;
   if (beat.incarnation === peer.incarnation ? beat.sequence <= peer.sequence : !mayBegin(state, peer, beat, nowMs)) return false;
@@ -46,8 +47,9 @@ function mayBegin(state: DetectorState, peer: Peer, beat: Beat, nowMs: number): 
   return true;
 }
 
+/** A sender whose list does not have this member yet says nothing of it. */
 function reportAbout(state: DetectorState, beat: Beat): Report {
-  return beat.reports[slotOf(state.topology, beat.from, state.self)!]!;
+  return beat.reports[slotOf(state.topology, beat.from, state.self)!] ?? NOTHING_SEEN;
 }
 
 /** When this life sent the beat that the report echoes; undefined = none of ours, or too long ago. */

@@ -1,6 +1,7 @@
 export { NOTHING_SEEN, type Beat, type Incarnation, type Opinion, type Report } from "./beat.ts";
 export { BEAT_BYTES, decodeMessage, encodeBeat, encodeStatement, RING_BEAT_BYTES, STATEMENT_BYTES, type Message } from "./beat-format.ts";
 export { leaseEndMs } from "./lease.ts";
+export type { MemberList } from "./list.ts";
 export { DETECTION_LIMITS, MEMBERS_MAX, MESH_MEMBERS_MAX, RING_OBSERVERS, type DetectionLimits } from "./limits.ts";
 export { majorityOf, newDetector, type DetectorOptions, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
 export type { Statement } from "./statement.ts";

@@ -1,3 +1,4 @@
+import { listEndMs } from "./list.ts";
 import { observersOfSelf, type DetectorState } from "./state.ts";
 
 /**
@@ -9,9 +10,10 @@ import { observersOfSelf, type DetectorState } from "./state.ts";
  */
 export function leaseEndMs(state: DetectorState): number {
   const { limits, majority, progressAtMs } = state;
-  if (majority === 1) return Number.POSITIVE_INFINITY;
+  const listedUntilMs = listEndMs(state.list);
+  if (majority === 1) return listedUntilMs;
   const echoes = observersOfSelf(state).map(({ echoedAtMs }) => echoedAtMs);
   const heldSinceMs = echoes.sort((a, b) => b - a)[majority - 2]!;
   if (heldSinceMs <= state.stuckSaidAtMs) return Number.NEGATIVE_INFINITY;
-  return Math.min(heldSinceMs + limits.lostMs, progressAtMs + limits.stuckMs) - limits.leaseMarginMs;
+  return Math.min(heldSinceMs + limits.lostMs, progressAtMs + limits.stuckMs, listedUntilMs) - limits.leaseMarginMs;
 }

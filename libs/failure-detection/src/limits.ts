@@ -24,6 +24,10 @@ export interface DetectionLimits {
   readonly healthMax: number;
   /** One point is forgotten after so long without a new one. */
   readonly healthDecayMs: number;
+  /** A list of members that was read counts for so long after the read began (I5). */
+  readonly listValidMs: number;
+  /** So long after a version of the list was written the next one may be: longer than `listValidMs` on any member's clock (I5). */
+  readonly nextListAfterMs: number;
 }
 
 export const DETECTION_LIMITS: DetectionLimits = {
@@ -39,6 +43,8 @@ export const DETECTION_LIMITS: DetectionLimits = {
   healthStepMs: 20,
   healthMax: 4,
   healthDecayMs: 2_000,
+  listValidMs: 3_000,
+  nextListAfterMs: 3_400,
 };
 
 /** Members of a full mesh. */

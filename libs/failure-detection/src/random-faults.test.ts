@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { DETECTION_LIMITS } from "./index.ts";
-import { advanceJudged, Mesh, runDetectionHistory, type MeshFault } from "./test/history.ts";
+import { advanceJudged, Mesh, runDetectionHistory, runListHistory, type MeshFault } from "./test/history.ts";
 
 const { stuckMs } = DETECTION_LIMITS;
 
@@ -25,6 +25,24 @@ for (const members of [2, 3, 5]) {
         runDetectionHistory(members, steps, seed + 1);
       }),
       { numRuns: 25 },
+    );
+  });
+}
+
+const listFault: fc.Arbitrary<MeshFault> = fc.oneof(
+  fault,
+  fc.record({ kind: fc.constantFrom("list" as const, "list" as const, "unread" as const), at: fc.nat(5) }),
+  fc.record({ kind: fc.constant("split" as const), side: fc.nat(63) }),
+);
+const listPlan = fc.array(fc.tuple(fc.integer({ min: 0, max: 1_500 }), listFault), { minLength: 1, maxLength: 25 });
+
+for (const members of [2, 3, 5]) {
+  test(`[TX32] random faults: ${members} members at first, some added and removed: no verdict that counts before the lease ended (I5); healed: all who live work`, () => {
+    fc.assert(
+      fc.property(listPlan, fc.nat(), (steps, seed) => {
+        runListHistory(members, 6, steps, seed + 1);
+      }),
+      { numRuns: 10 },
     );
   });
 }

@@ -1,8 +1,9 @@
 import { assert } from "@concord/runtime";
 import { NOTHING_SEEN, type Incarnation, type Opinion, type Report } from "./beat.ts";
 import { newFarState, type FarState } from "./far.ts";
-import { SENT_BEATS_MAX, type DetectionLimits } from "./limits.ts";
-import { linksOf, observersOf, observersPerMember, observes, slotOf, topologyOf, type Topology } from "./topology.ts";
+import { checkList, listVersionOf, placesOf, type ListState, type MemberList } from "./list.ts";
+import { MESH_MEMBERS_MAX, SENT_BEATS_MAX, type DetectionLimits } from "./limits.ts";
+import { linksOf, meshOf, observersOf, observersPerMember, observes, slotOf, topologyOf, type Topology } from "./topology.ts";
 
 /** What the cluster thinks of a member: an opinion that a majority of the configured members shares (TX14). */
 export type Verdict = "unknown" | "works" | "stuck" | "gone";
@@ -40,13 +41,14 @@ export interface DetectorState {
   readonly limits: DetectionLimits;
   readonly self: number;
   readonly incarnation: Incarnation;
-  readonly topology: Topology;
-  /** By place in the configured list; the own place is unused. */
-  readonly peers: readonly Peer[];
+  list: ListState;
+  topology: Topology;
+  /** By place in the list; the own place is unused, and those without a member. */
+  readonly peers: Peer[];
   /** Those that this member beats to and hears. */
-  readonly links: readonly Link[];
+  links: readonly Link[];
   /** Of a member and its observers. */
-  readonly majority: number;
+  majority: number;
   readonly far: FarState | undefined;
   readonly startedAtMs: number;
   tickedAtMs: number;
@@ -75,30 +77,34 @@ export interface Link {
 
 export interface DetectorOptions {
   readonly limits: DetectionLimits;
-  /** The configured members; the same list in the same order everywhere. */
+  /** The configured members; the same list in the same order everywhere. Places of the first version of a list that changes. */
   readonly members: number;
+  /** The first version of a list that changes, and until when it counts. Without it the configured members count for ever. */
+  readonly list?: { readonly list: MemberList; readonly untilMs: number };
   /** Own place in it. */
   readonly self: number;
   /** Random per life; not 0. */
   readonly incarnation: Incarnation;
 }
 
-export function newDetector({ limits, members, self, incarnation }: DetectorOptions, nowMs: number): DetectorState {
-  const topology = topologyOf(members);
-  assert(self >= 0 && self < members, `place ${self} of ${members}`);
+export function newDetector({ limits, members, self, incarnation, list }: DetectorOptions, nowMs: number): DetectorState {
+  if (list !== undefined) checkList(list.list, self);
+  const topology = list === undefined ? topologyOf(members) : meshOf(placesOf(list.list));
+  assert(topology.places.includes(self), `place ${self} of ${members}`);
   assert(incarnation > 0n, "a life needs a number");
   assert(
     limits.lostMs > limits.probeAfterMs && limits.probeAfterMs > limits.beatMs && limits.beatMs >= limits.tickMs,
     "limits out of order",
   );
-  const peers = Array.from({ length: members }, () => newPeer(nowMs));
+  const peers = Array.from({ length: list === undefined ? members : MESH_MEMBERS_MAX }, () => newPeer(nowMs));
   return {
     limits,
     self,
     incarnation,
+    list: list === undefined ? { kind: "configured" } : { kind: "recorded", ...list, newestHeard: list.list.version },
     topology,
     peers,
-    links: linksOf(topology, self).map((at) => ({ at, peer: peers[at]!, isObserved: observes(topology, self, at) })),
+    links: newLinks(topology, self, peers),
     majority: majorityOf(observersPerMember(topology) + 1),
     far: newFarState(topology, self),
     startedAtMs: nowMs,
@@ -115,7 +121,40 @@ export function newDetector({ limits, members, self, incarnation }: DetectorOpti
   };
 }
 
-/** Of the configured members, whether they live or not. */
+/**
+ * Counts by this version of the list from now on, until `untilMs` (I5). What is known of members that stay is kept: what they heard, and what hangs on
+ * it, is theirs and no list's.
+ */
+export function relist(state: DetectorState, list: MemberList, untilMs: number, nowMs: number): void {
+  checkList(list, state.self);
+  const before = state.list;
+  assert(before.kind === "recorded", "the list of configured members does not change");
+  // An answer may be slower than a later one.
+  if (list.version < before.list.version) return;
+  const until = list.version > before.list.version ? untilMs : Math.max(untilMs, before.untilMs);
+  state.list = { kind: "recorded", list, untilMs: until, newestHeard: Math.max(before.newestHeard, list.version) };
+  if (list.version === before.list.version) return;
+  for (const place of state.peers.keys()) if (list.names[place] !== before.list.names[place]) state.peers[place] = newPeer(nowMs);
+  state.topology = meshOf(placesOf(list));
+  state.links = newLinks(state.topology, state.self, state.peers);
+  state.majority = majorityOf(state.topology.members);
+  // Others hear of the version by it.
+  state.changed = true;
+}
+
+/** A beat named a version above all before: the list is to be read. */
+export function isNewerList(state: DetectorState, version: number): boolean {
+  const { list } = state;
+  if (list.kind === "configured" || version <= list.newestHeard) return false;
+  state.list = { ...list, newestHeard: version };
+  return version > listVersionOf(list);
+}
+
+function newLinks(topology: Topology, self: number, peers: readonly Peer[]): Link[] {
+  return linksOf(topology, self).map((at) => ({ at, peer: peers[at]!, isObserved: observes(topology, self, at) }));
+}
+
+/** Of the members of the list, whether they live or not. */
 export function majorityOf(members: number): number {
   return Math.floor(members / 2) + 1;
 }

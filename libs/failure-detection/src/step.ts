@@ -5,7 +5,8 @@ import { hearBeat } from "./hear-beat.ts";
 import { leaseEndMs } from "./lease.ts";
 import { SENT_BEATS_MAX, STATEMENT_REPEATS } from "./limits.ts";
 import { judgeByOwnEars, noteLateness } from "./opinions.ts";
-import { isHeard, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { listVersionOf, type MemberList } from "./list.ts";
+import { isHeard, isNewerList, relist, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
 import type { Statement } from "./statement.ts";
 import { observedBy, observes, slotOf, slotsOf } from "./topology.ts";
 import { selfVerdict, verdictOf } from "./verdicts.ts";
@@ -15,20 +16,25 @@ export type DetectorEvent =
   | { readonly kind: "beat"; readonly beat: Beat }
   | { readonly kind: "statement"; readonly statement: Statement }
   /** Every `tickMs`. `loopStalledMs`: how long the own main loop has made no progress. */
-  | { readonly kind: "tick"; readonly loopStalledMs: number };
+  | { readonly kind: "tick"; readonly loopStalledMs: number }
+  /** The list of members was read; the read began at `readAtMs`, on this member's clock. */
+  | { readonly kind: "list"; readonly list: MemberList; readonly readAtMs: number };
 
 export type DetectorEffect =
   | { readonly kind: "send"; readonly to: number; readonly beat: Beat }
   | { readonly kind: "tell"; readonly to: number; readonly statement: Statement }
   /** The cluster's opinion of another member changed. `incarnation`: the life it is about. */
   | { readonly kind: "verdict"; readonly member: number; readonly verdict: Verdict; readonly incarnation: Incarnation }
-  | { readonly kind: "self"; readonly verdict: SelfVerdict };
+  | { readonly kind: "self"; readonly verdict: SelfVerdict }
+  /** A member counts by a newer list: it is to be read. Once per version. */
+  | { readonly kind: "newer-list"; readonly version: number };
 
 /** TX13 to TX15, TXD12: one event at a time; `nowMs` is monotonic. Never throws for what another member sent. */
 export function step(state: DetectorState, event: DetectorEvent, nowMs: number): DetectorEffect[] {
   const effects: DetectorEffect[] = [];
   switch (event.kind) {
     case "beat":
+      if (isNewerList(state, event.beat.list)) effects.push({ kind: "newer-list", version: event.beat.list });
       if (hearBeat(state, event.beat, nowMs) && event.beat.wantsEcho) effects.push(send(state, event.beat.from, false, nowMs));
       break;
     case "statement":
@@ -40,6 +46,9 @@ export function step(state: DetectorState, event: DetectorEvent, nowMs: number):
       noteLateness(state, nowMs);
       judgeByOwnEars(state, nowMs);
       state.tickedAtMs = nowMs;
+      break;
+    case "list":
+      relist(state, event.list, event.readAtMs + state.limits.listValidMs, nowMs);
       break;
     default:
       return unreachable(event);
@@ -118,7 +127,8 @@ function send(state: DetectorState, to: number, wantsEcho: boolean, nowMs: numbe
   const reports = reportsOf(state);
   const loopStalledMs = nowMs - state.progressAtMs;
   if (loopStalledMs > state.limits.stuckMs) state.stuckSaidAtMs = nowMs;
-  return { kind: "send", to, beat: { from, incarnation, sequence, health, loopStalledMs, wantsEcho, reports } };
+  const list = listVersionOf(state.list);
+  return { kind: "send", to, beat: { from, list, incarnation, sequence, health, loopStalledMs, wantsEcho, reports } };
 }
 
 function reportsOf({ topology, self, links }: DetectorState): Report[] {

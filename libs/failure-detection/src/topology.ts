@@ -8,11 +8,20 @@ import { MEMBERS_MAX, MESH_MEMBERS_MAX, RING_OBSERVERS } from "./limits.ts";
 export interface Topology {
   readonly kind: "mesh" | "ring";
   readonly members: number;
+  /** Those of the members, in order. Only in a mesh there may be others between them: places without a member. */
+  readonly places: readonly number[];
 }
 
 export function topologyOf(members: number): Topology {
   assert(Number.isInteger(members) && members >= 1 && members <= MEMBERS_MAX, `1 to ${MEMBERS_MAX} members, not ${members}`);
-  return { kind: members <= MESH_MEMBERS_MAX ? "mesh" : "ring", members };
+  return { kind: members <= MESH_MEMBERS_MAX ? "mesh" : "ring", members, places: Array.from({ length: members }, (_, at) => at) };
+}
+
+/** A mesh of the members at these places, in order. */
+export function meshOf(places: readonly number[]): Topology {
+  const last = places.at(-1);
+  assert(last !== undefined && last < MESH_MEMBERS_MAX, `places of a mesh: 0 to ${MESH_MEMBERS_MAX - 1}, at least one`);
+  return { kind: "mesh", members: places.length, places };
 }
 
 /** Does the opinion of the member at `at` count in the verdict about another one? */
@@ -48,13 +57,13 @@ export function linksOf(topology: Topology, at: number): readonly number[] {
 }
 
 /** Reports in a beat. */
-export function slotsOf({ kind, members }: Topology): number {
-  return kind === "mesh" ? members : RING_SLOTS;
+export function slotsOf({ kind, places }: Topology): number {
+  return kind === "mesh" ? places.at(-1)! + 1 : RING_SLOTS;
 }
 
 /** The place of the report about `about` in a beat of `from`; undefined: it has none. */
-export function slotOf({ kind, members }: Topology, from: number, about: number): number | undefined {
-  if (kind === "mesh") return about;
+export function slotOf({ kind, members, places }: Topology, from: number, about: number): number | undefined {
+  if (kind === "mesh") return places.includes(from) && places.includes(about) ? about : undefined;
   const slot = (about - from + RING_OBSERVERS + members) % members;
   return slot < RING_SLOTS ? slot : undefined;
 }
@@ -62,8 +71,8 @@ export function slotOf({ kind, members }: Topology, from: number, about: number)
 /** Reports in a beat of a ring: those that the sender observes, itself, its observers. */
 export const RING_SLOTS = 2 * RING_OBSERVERS + 1;
 
-function othersThan({ members }: Topology, self: number): number[] {
-  return Array.from({ length: members }, (_, at) => at).filter((at) => at !== self);
+function othersThan({ places }: Topology, self: number): number[] {
+  return places.filter((at) => at !== self);
 }
 
 function near({ members }: Topology, at: number, direction: 1 | -1): number[] {

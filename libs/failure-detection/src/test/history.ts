@@ -11,7 +11,10 @@ const HEALED_MS = 3_000;
 const BURIED_MS = DETECTION_LIMITS.joinMs;
 
 export type MeshFault =
-  | { readonly kind: "kill" | "restart" | "stuck" | "unstuck"; readonly at: number }
+  /** `list`: adds the member to the list, or removes it; `unread`: it cannot read the list until all is healed. */
+  | { readonly kind: "kill" | "restart" | "stuck" | "unstuck" | "list" | "unread"; readonly at: number }
+  /** The members whose bit is set hear only each other, and cannot read the list. */
+  | { readonly kind: "split"; readonly side: number }
   | { readonly kind: "pause"; readonly at: number; readonly ms: number }
   | { readonly kind: "cut"; readonly from: number; readonly to: number }
   | { readonly kind: "loss"; readonly percent: number }
@@ -26,9 +29,9 @@ class Faults {
   #lossPercent = 0;
   #seed: number;
 
-  constructor(members: number, seed: number) {
+  constructor(mesh: Mesh, seed: number) {
     this.#seed = seed;
-    this.mesh = new Mesh(members);
+    this.mesh = mesh;
     this.mesh.link = (from, to) => (this.#cuts.has(`${from} ${to}`) || this.#draw(100) < this.#lossPercent ? undefined : 1 + this.#draw(4));
   }
 
@@ -37,21 +40,35 @@ class Faults {
     const count = mesh.members.length;
     if (fault.kind === "heal") this.heal();
     else if (fault.kind === "loss") this.#lossPercent = fault.percent;
+    else if (fault.kind === "split") this.#split(fault.side);
     else if (fault.kind === "cut") this.#cuts.add(`${fault.from % count} ${fault.to % count}`);
     else {
       const at = fault.at % count;
       const one = mesh.members[at]!;
-      if (fault.kind === "kill") mesh.kill(at);
+      const isListed = mesh.listed.includes(at);
+      if (fault.kind === "list") void (mesh.recorded !== undefined && mesh.changeList(at));
+      else if (fault.kind === "unread") one.isUnread = true;
+      else if (fault.kind === "kill") mesh.kill(at);
       else if (fault.kind === "pause") mesh.pause(at, fault.ms);
-      else if (fault.kind === "restart" && !one.alive) mesh.restart(at);
+      else if (fault.kind === "restart" && !one.alive && isListed) mesh.restart(at);
       else if (fault.kind === "stuck") one.loopStuckSinceMs ??= mesh.nowMs;
       else if (fault.kind === "unstuck") one.loopStuckSinceMs = undefined;
+    }
+  }
+
+  #split(side: number): void {
+    const { members } = this.mesh;
+    const isOnSide = (at: number): boolean => ((side >> at) & 1) === 1;
+    for (const [from, one] of members.entries()) {
+      one.isUnread = isOnSide(from);
+      for (const to of members.keys()) if (isOnSide(from) !== isOnSide(to)) this.#cuts.add(`${from} ${to}`);
     }
   }
 
   heal(): void {
     this.#cuts.clear();
     this.#lossPercent = 0;
+    for (const one of this.mesh.members) one.isUnread = false;
   }
 
   #draw(below: number): number {
@@ -60,23 +77,32 @@ class Faults {
   }
 }
 
-/** At each verdict that takes work away from a member, that member's own lease has ended (I2). */
+/** At each verdict that takes work away from a member, that member's own lease has ended (I2). Where lists change: at each that a member may act on (I5). */
 export function advanceJudged(mesh: Mesh, ms: number): void {
   for (let passed = 0; passed < ms; passed += 1) {
     const seen = mesh.changes.length;
     mesh.advance(1);
-    for (const { about, verdict, atMs } of mesh.changes.slice(seen)) {
+    for (const { at, about, verdict, atMs } of mesh.changes.slice(seen)) {
+      if (mesh.recorded !== undefined && mesh.leaseEndMs(at) <= atMs) continue;
       if (about === "self" || (verdict !== "gone" && verdict !== "stuck") || !mesh.members[about]!.alive) continue;
       const leftMs = mesh.leaseEndMs(about) - atMs;
-      assert(leftMs < 0, `member ${about} is called ${verdict} at ${atMs}, ${leftMs} ms before its lease ends`);
+      assert(leftMs < 0, `member ${at}: member ${about} is called ${verdict} at ${atMs}, ${leftMs} ms before its lease ends`);
     }
   }
 }
 
 /** Throws at a verdict before the lease ended (I2), and when the verdicts at the end differ from who lives. Answers how many verdicts changed. */
 export function runDetectionHistory(members: number, steps: readonly MeshStep[], seed: number): number {
-  const faults = new Faults(members, seed);
-  const { mesh } = faults;
+  return runHistory(new Mesh(members), steps, seed);
+}
+
+/** The same while the list of members changes: `members` of them at first, up to `places` in the end. */
+export function runListHistory(members: number, places: number, steps: readonly MeshStep[], seed: number): number {
+  return runHistory(new Mesh(places, { listed: members }), steps, seed);
+}
+
+function runHistory(mesh: Mesh, steps: readonly MeshStep[], seed: number): number {
+  const faults = new Faults(mesh, seed);
   advanceJudged(mesh, CALM_MS);
   for (const [afterMs, fault] of steps) {
     advanceJudged(mesh, afterMs);
@@ -93,7 +119,7 @@ export function runDetectionHistory(members: number, steps: readonly MeshStep[],
 
 function checkLiving(mesh: Mesh): void {
   const alive = membersAlive(mesh);
-  const hasMajority = alive.length * 2 > mesh.members.length;
+  const hasMajority = alive.length * 2 > mesh.listed.length;
   for (const at of alive) {
     assert((mesh.self(at) === "works") === hasMajority, `member ${at} of ${alive.length} alive says of itself: ${mesh.self(at)}`);
     if (!hasMajority) continue;
@@ -105,14 +131,15 @@ function checkLiving(mesh: Mesh): void {
 
 function checkDead(mesh: Mesh): void {
   const alive = membersAlive(mesh);
-  if (alive.length * 2 <= mesh.members.length) return;
+  if (alive.length * 2 <= mesh.listed.length) return;
   for (const at of alive) {
-    for (const [about, one] of mesh.members.entries()) {
-      if (!one.alive) assert(mesh.verdict(at, about) !== "works", `member ${at} calls the dead member ${about} one that works`);
+    for (const about of mesh.listed) {
+      if (!mesh.members[about]!.alive)
+        assert(mesh.verdict(at, about) !== "works", `member ${at} calls the dead member ${about} one that works`);
     }
   }
 }
 
 function membersAlive(mesh: Mesh): number[] {
-  return [...mesh.members.entries()].filter(([, one]) => one.alive).map(([at]) => at);
+  return mesh.listed.filter((at) => mesh.members[at]!.alive);
 }

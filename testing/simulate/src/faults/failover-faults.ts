@@ -88,6 +88,25 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "next-list-not-waiting",
+    about:
+      "The list of members changes again while members may still count by the version before the last (I5 of the failure-detection README).",
+    scenario: "detection",
+    edits: [{ file: "libs/failure-detection/src/limits.ts", search: "nextListAfterMs: 3_400,", replace: "nextListAfterMs: 100," }],
+  },
+  {
+    name: "list-outlives-its-reading",
+    about: "A member that cannot read the list goes on to rely on the one that it read last (I5 of the failure-detection README).",
+    scenario: "detection",
+    edits: [
+      {
+        file: "libs/failure-detection/src/list.ts",
+        search: 'return state.kind === "configured" ? Number.POSITIVE_INFINITY : state.untilMs;',
+        replace: 'return state.kind === "configured" ? Number.POSITIVE_INFINITY : state.untilMs + 60_000;',
+      },
+    ],
+  },
+  {
     name: "incarnation-ignored",
     about: "Any life of a member counts as the one heard before (I1 of the failure-detection README).",
     scenario: "detection",

@@ -1,9 +1,13 @@
-import { runDetectionHistory, type MeshFault, type MeshStep } from "@concord/failure-detection/testing";
+import { runDetectionHistory, runListHistory, type MeshFault, type MeshStep } from "@concord/failure-detection/testing";
 import type { SeededRandom, World } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import type { Outcomes } from "../run-seed.ts";
 
 const HISTORIES = 6;
+const LIST_HISTORIES = 6;
+/** Members that may be in the list at a time. */
+const PLACES = 6;
+const LIST_STEP_MS_MAX = 1_200;
 const STEPS_MAX = 20;
 const STEP_MS_MAX = 700;
 const PAUSE_MS_MAX = 2_500;
@@ -11,23 +15,47 @@ const LOSS_PERCENT_MAX = 60;
 
 /**
  * Detectors of three or five members that die, start anew, stand still, hang and lose touch: more moments in a second than whole services meet in
- * an hour. The history throws at a verdict before the lease ended, and when the verdicts at its end differ from who lives.
+ * an hour. The history throws at a verdict before the lease ended, and when the verdicts at its end differ from who lives. In the others of them members
+ * are added and removed meanwhile, and some do not hear of it for a while (TX32).
  */
 export function runDetectionScenario({ world }: Cluster): Promise<Outcomes> {
-  return Promise.resolve().then(() => runHistories(world));
+  return Promise.resolve().then(() => ({ ok: runHistories(world) + runListHistories(world), fail: 0, info: 0 }));
 }
 
-function runHistories(world: World): Outcomes {
+/** Answers how many verdicts changed. */
+function runHistories(world: World): number {
   const random = world.random("histories");
-  const outcomes = { ok: 0, fail: 0, info: 0 };
+  let verdicts = 0;
   for (let each = 0; each < HISTORIES; each += 1) {
     const members = random.pick([3, 5]);
     const steps = Array.from({ length: random.between(1, STEPS_MAX) }, (): MeshStep => [random.below(STEP_MS_MAX), drawFault(random)]);
     const changes = runDetectionHistory(members, steps, random.below(1_000_000_000));
     world.trace.line(1000 * world.nowMs, `history of ${members} members, ${steps.length} faults: ${changes} verdicts`);
-    outcomes.ok += changes;
+    verdicts += changes;
   }
-  return outcomes;
+  return verdicts;
+}
+
+function runListHistories(world: World): number {
+  const random = world.random("lists");
+  let verdicts = 0;
+  for (let each = 0; each < LIST_HISTORIES; each += 1) {
+    const members = random.pick([2, 3, 5, 5]);
+    const steps = Array.from({ length: random.between(1, STEPS_MAX) }, (): MeshStep => [
+      random.below(LIST_STEP_MS_MAX),
+      drawListFault(random),
+    ]);
+    const changes = runListHistory(members, PLACES, steps, random.below(1_000_000_000));
+    world.trace.line(1000 * world.nowMs, `history of ${members} members at first, ${steps.length} faults: ${changes} verdicts`);
+    verdicts += changes;
+  }
+  return verdicts;
+}
+
+function drawListFault(random: SeededRandom): MeshFault {
+  const kind = random.pick(["list", "list", "list", "unread", "split", "other"] as const);
+  if (kind === "other") return drawFault(random);
+  return kind === "split" ? { kind, side: random.below(2 ** PLACES) } : { kind, at: random.below(PLACES) };
 }
 
 function drawFault(random: SeededRandom): MeshFault {
