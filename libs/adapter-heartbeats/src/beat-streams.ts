@@ -15,8 +15,8 @@ const DELIVER_TIMEOUT_MS = 200;
 const CALLS_MAX = 8;
 
 export interface BeatStreamsOptions {
-  /** gRPC addresses, in the order of the configured members. */
-  readonly addresses: readonly string[];
+  /** gRPC addresses, in the order of the configured members, or by place of a list that changes. */
+  readonly addresses: readonly (string | undefined)[];
   readonly transport: Transport;
   readonly clock: Clock;
   readonly log: Log;
@@ -40,10 +40,12 @@ export class BeatStreams {
   readonly service: Service;
   readonly #options: BeatStreamsOptions;
   readonly #streams = new Map<number, Stream>();
+  #addresses: readonly (string | undefined)[];
   #window = { endsAtMs: Number.NEGATIVE_INFINITY, datagrams: 0 };
 
   constructor(options: BeatStreamsOptions) {
     this.#options = options;
+    this.#addresses = options.addresses;
     const { clock, log, metrics, authenticator, onDatagrams } = options;
     this.service = defineService(
       {
@@ -65,6 +67,8 @@ export class BeatStreams {
   /** `hearsNoUdp`: no datagram of that member comes here by UDP, so it should send them this way. */
   send(to: number, datagram: Uint8Array, hearsNoUdp: boolean): void {
     const stream = this.#streamTo(to);
+    // The member was removed while its datagram was on its way from the thread.
+    if (stream === undefined) return;
     if (stream.calls >= CALLS_MAX) return;
     stream.calls += 1;
     const ended = (): void => {
@@ -74,12 +78,22 @@ export class BeatStreams {
     stream.session.call("deliver", { datagrams: [datagram], hearsNoUdp }, { timeoutMs: DELIVER_TIMEOUT_MS }).then(ended, ended);
   }
 
+  /** Other members from now on. */
+  change(addresses: readonly (string | undefined)[]): void {
+    const before = this.#addresses;
+    this.#addresses = addresses;
+    for (const member of this.#streams.keys()) if (addresses[member] !== before[member]) this.#closeTo(member);
+  }
+
   close(): void {
-    for (const { channel, session } of this.#streams.values()) {
-      session.close();
-      channel.close();
-    }
-    this.#streams.clear();
+    for (const member of this.#streams.keys()) this.#closeTo(member);
+  }
+
+  #closeTo(member: number): void {
+    const { channel, session } = this.#streams.get(member)!;
+    this.#streams.delete(member);
+    session.close();
+    channel.close();
   }
 
   /** A caller that floods the server loses datagrams, as with UDP. */
@@ -90,11 +104,13 @@ export class BeatStreams {
     return this.#window.datagrams <= WINDOW_DATAGRAMS_MAX;
   }
 
-  #streamTo(to: number): Stream {
+  #streamTo(to: number): Stream | undefined {
     const known = this.#streams.get(to);
     if (known !== undefined) return known;
-    const { addresses, transport, clock, token } = this.#options;
-    const channel = transport.connect(addresses[to]!);
+    const address = this.#addresses[to];
+    if (address === undefined) return undefined;
+    const { transport, clock, token } = this.#options;
+    const channel = transport.connect(address);
     const session = new SessionClient({ channel, contract: HeartbeatService, clock, metadata: bearer(token) });
     const stream = { channel, session, calls: 0 };
     this.#streams.set(to, stream);

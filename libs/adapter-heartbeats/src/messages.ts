@@ -1,8 +1,27 @@
 import type { DetectionLimits, MembershipChange } from "@concord/failure-detection";
 
+export interface Address {
+  readonly name: string;
+  /** Beats go to the UDP port of this number. */
+  readonly address: string;
+}
+
+/** A version of a list of members that changes while they run (TX32), as it was read. */
+export interface ReadList {
+  /** 0 = as configured. */
+  readonly version: number;
+  /** By place; undefined: a place without a member. */
+  readonly members: readonly (Address | undefined)[];
+  /** When the reading began, on the main thread's monotonic clock. */
+  readonly readAtMs: number;
+}
+
 /** What the worker starts from. */
 export interface WorkerInput {
-  readonly members: readonly { readonly name: string; readonly address: string }[];
+  /** As configured. */
+  readonly members: readonly Address[];
+  /** The first version of a list that changes; undefined: the configured members count for ever. */
+  readonly list: ReadList | undefined;
   readonly self: number;
   readonly incarnation: bigint;
   readonly secret: string;
@@ -28,8 +47,11 @@ export interface Traffic {
   readonly malformed: number;
 }
 
+export type Input = StreamedInput | { readonly kind: "list"; readonly list: ReadList };
+
 /** Sealed datagrams that came over gRPC. */
 export interface StreamedInput {
+  readonly kind: "streamed";
   readonly datagrams: readonly Uint8Array[];
   /** Their sender hears none of ours by UDP. */
   readonly hearsNoUdp: boolean;
@@ -39,6 +61,8 @@ export type WorkerOutput =
   | { readonly kind: "bound" }
   | { readonly kind: "failed"; readonly message: string }
   | { readonly kind: "change"; readonly change: MembershipChange }
+  /** A member counts by this newer version of the list. */
+  | { readonly kind: "newer-list"; readonly version: number }
   /** To be sent over gRPC as well. `hearsNoUdp`: nothing of that member comes here by UDP. */
   | { readonly kind: "stream"; readonly to: number; readonly datagram: Uint8Array; readonly hearsNoUdp: boolean }
   /** A member beats, and nothing of it comes by UDP. Once per member. */

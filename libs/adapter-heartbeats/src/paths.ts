@@ -12,6 +12,12 @@ export class Paths {
     this.#wantedAtMs = Array.from({ length: members }, () => Number.NEGATIVE_INFINITY);
   }
 
+  /** Another member has the place. */
+  begin(member: number, nowMs: number): void {
+    this.#udpAtMs[member] = nowMs;
+    this.#wantedAtMs[member] = Number.NEGATIVE_INFINITY;
+  }
+
   heardByUdp(from: number, nowMs: number): void {
     this.#udpAtMs[from] = nowMs;
   }

@@ -8,7 +8,7 @@ import type { MembershipChange } from "@concord/failure-detection";
 import { HeartbeatService } from "@concord/protos-cluster";
 import { bearer, callUnary, grpcTransport, startSharedHost, tokenAuthenticator, type SharedHost } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Metrics, type Random } from "@concord/runtime";
-import { UdpMembership } from "./index.ts";
+import { UdpMembership, type ReadList } from "./index.ts";
 import { SEAL_BYTES, sealWith } from "./sealed-datagram.ts";
 
 const SECRET = "a secret of tests";
@@ -102,6 +102,65 @@ async function until(isSo: () => boolean, what: string): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
 }
+
+interface Listed extends Member {
+  /** Versions that others named. */
+  readonly newer: number[];
+  read(list: Omit<ReadList, "readAtMs">): void;
+}
+
+/** A member of a list that changes; it counts by what the test says it has read. */
+function listedMember(configured: ReadList["members"], nodeName: string, first: Omit<ReadList, "readAtMs">): Listed {
+  const counts = new Counts();
+  const newer: number[] = [];
+  const members = configured.filter((one) => one !== undefined);
+  const { address } = first.members.find((one) => one?.name === nodeName)!;
+  const list = { ...first, readAtMs: performance.now() };
+  const listed = { list, onNewerList: (version: number) => void newer.push(version) };
+  const environment = { secret: SECRET, clock, random, log: silentLog };
+  const membership = new UdpMembership({ ...environment, members, listed, nodeName, listenAddress: address, metrics: counts });
+  stops.push(() => membership.stop());
+  return { membership, changes: [], counts, newer, read: (one) => membership.listRead({ ...one, readAtMs: performance.now() }) };
+}
+
+test("[TX32] heartbeats: a third member is added and the second removed: who has not read the list hears of it; all who are in it work", async () => {
+  const [a, b, c] = (await freeAddresses(3)).map((address, at) => ({ name: `m${at}`, address }));
+  const configured = { version: 0, members: [a, b] };
+  const added = { version: 1, members: [a, b, c] };
+  const removed = { version: 2, members: [a, undefined, c] };
+  const first = listedMember(configured.members, "m0", configured);
+  const second = listedMember(configured.members, "m1", configured);
+  await Promise.all([start(first), start(second)]);
+  // Each second in production. Here whenever the test looks.
+  const read = (list: Omit<ReadList, "readAtMs">, readers: readonly Listed[]): void => readers.forEach((one) => one.read(list));
+  const untilRead = (list: Omit<ReadList, "readAtMs">, readers: readonly Listed[], isSo: () => boolean, what: string): Promise<void> =>
+    until(() => (read(list, readers), isSo()), what);
+  await untilRead(configured, [first, second], () => [first, second].every((one) => lastSelf(one) === "works"), "two work");
+  await untilRead(added, [first], () => second.newer.includes(1), "the second hears of version 1");
+  const third = listedMember(configured.members, "m2", added);
+  await start(third);
+  const all = [first, second, third];
+  await untilRead(added, all, () => all.every((one) => lastSelf(one) === "works") && lastAbout(first, 2) === "works", "three work");
+  const left = [first, third];
+  await second.membership.stop();
+  await untilRead(removed, left, () => left.every(({ membership }) => membership.leaseEndMs() > performance.now()), "two have leases");
+  await untilRead(removed, left, () => lastSelf(third) === "works" && lastAbout(third, 0) === "works", "both work");
+  // An answer that came late: an older list is none.
+  read(configured, left);
+  await untilRead(removed, left, () => left.every((one) => lastSelf(one) === "works"), "both go on");
+});
+
+test("[TX32] heartbeats: the list is not read again: the lease ends", async () => {
+  const [a, b] = (await freeAddresses(2)).map((address, at) => ({ name: `m${at}`, address }));
+  const list = { version: 3, members: [a, b] };
+  const both = ["m0", "m1"].map((name) => listedMember(list.members, name, list));
+  await Promise.all(both.map(start));
+  await until(() => both.every((one) => lastSelf(one) === "works"), "both work");
+  await until(() => lastSelf(both[0]!) === "lost" && both[0]!.membership.leaseEndMs() < performance.now(), "the list is too old");
+  both[0]!.read(list);
+  both[1]!.read(list);
+  await until(() => both.every((one) => lastSelf(one) === "works"), "both work again");
+});
 
 test("[TX13, TX14] heartbeats: three members on loopback: all work; one stops: gone at both others, whose leases go on", async () => {
   const addresses = await freeAddresses(3);

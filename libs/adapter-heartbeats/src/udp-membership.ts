@@ -3,7 +3,7 @@ import { DETECTION_LIMITS, type Membership, type MembershipChange } from "@conco
 import type { Authenticator, Service } from "@concord/rpc";
 import { assert, type Clock, type Log, type Metrics, type Random, type Timer, type Transport } from "@concord/runtime";
 import { BeatStreams } from "./beat-streams.ts";
-import type { StreamedInput, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import type { Address, Input, ReadList, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { SharedMemory } from "./shared-memory.ts";
 import { systemMonotonicMs } from "./system-clock.ts";
 
@@ -13,7 +13,13 @@ const INCARNATION_BYTES = 8;
 
 export interface UdpMembershipOptions {
   /** All configured members, in the same order everywhere. Beats go to the UDP port of that number. */
-  readonly members: readonly { readonly name: string; readonly address: string }[];
+  readonly members: readonly Address[];
+  /** Where the members are those of a list that changes while they run (TX32): its first version, as it was read before the start. */
+  readonly listed?: {
+    readonly list: ReadList;
+    /** A member counts by this newer version: the list is to be read. Once per version. */
+    readonly onNewerList: (version: number) => void;
+  };
   readonly nodeName: string;
   readonly listenAddress: string;
   /** The cluster's secret: who does not know it is no member. */
@@ -40,15 +46,34 @@ export class UdpMembership implements Membership {
   readonly #memory = new SharedMemory();
   readonly #streams: BeatStreams | undefined;
   #worker: Worker | undefined;
+  #members: readonly (Address | undefined)[];
+  #version: number;
   #progress: Timer | undefined;
 
   constructor(options: UdpMembershipOptions) {
     this.#options = options;
-    const { fallback, members, clock, log, metrics } = options;
+    const { fallback, clock, log, metrics } = options;
+    this.#members = options.listed?.list.members ?? options.members;
+    this.#version = options.listed?.list.version ?? 0;
     if (fallback === undefined) return;
     const onDatagrams = (datagrams: readonly Uint8Array[], hearsNoUdp: boolean): void =>
-      this.#worker?.postMessage({ datagrams, hearsNoUdp } satisfies StreamedInput);
-    this.#streams = new BeatStreams({ ...fallback, addresses: members.map(({ address }) => address), clock, log, metrics, onDatagrams });
+      this.#worker?.postMessage({ kind: "streamed", datagrams, hearsNoUdp } satisfies Input);
+    const addresses = this.#members.map((member) => member?.address);
+    this.#streams = new BeatStreams({ ...fallback, addresses, clock, log, metrics, onDatagrams });
+  }
+
+  /**
+   * The list as it was read again: this member counts by it, and its lease goes on. An older version than before changes nothing. The own place
+   * stays as it was, or this member must stop instead.
+   */
+  listRead(list: ReadList): void {
+    assert(this.#options.listed !== undefined, "configured members do not change");
+    if (list.version < this.#version) return;
+    assert(list.members[this.#self()]?.name === this.#options.nodeName, "a member keeps its place");
+    this.#version = list.version;
+    this.#members = list.members;
+    this.#streams?.change(list.members.map((member) => member?.address));
+    this.#worker?.postMessage({ kind: "list", list } satisfies Input);
   }
 
   /** What this member's server has to have for it. */
@@ -66,6 +91,7 @@ export class UdpMembership implements Membership {
         if (output.kind === "bound") resolve();
         else if (output.kind === "failed") reject(new Error(output.message));
         else if (output.kind === "change") onChange(output.change);
+        else if (output.kind === "newer-list") this.#options.listed?.onNewerList(output.version);
         else if (output.kind === "stream") this.#streams?.send(output.to, output.datagram, output.hearsNoUdp);
         else if (output.kind === "blocked") this.#sayBlocked(output.member);
         else this.#count(output.traffic);
@@ -98,14 +124,22 @@ export class UdpMembership implements Membership {
     this.#progress = this.#options.clock.setTimer(PROGRESS_EVERY_MS, () => this.#turn());
   }
 
-  #input(): WorkerInput {
-    const { members, nodeName, listenAddress, secret, clock, random } = this.#options;
-    const self = members.findIndex(({ name }) => name === nodeName);
+  /** The own place. */
+  #self(): number {
+    const { members, listed, nodeName } = this.#options;
+    const self = (listed?.list.members ?? members).findIndex((member) => member?.name === nodeName);
     assert(self >= 0, `${nodeName} is not among the members`);
+    return self;
+  }
+
+  #input(): WorkerInput {
+    const { members, listed, listenAddress, secret, clock, random } = this.#options;
+    const self = this.#self();
     const incarnation = new DataView(Uint8Array.from(random.bytes(INCARNATION_BYTES)).buffer).getBigUint64(0) | 1n;
     const clockOffsetMs = clock.monotonicMs() - systemMonotonicMs();
     return {
       members: members.map(({ name, address }) => ({ name, address })),
+      list: listed?.list,
       self,
       incarnation,
       secret,
@@ -118,9 +152,13 @@ export class UdpMembership implements Membership {
   }
 
   #sayBlocked(member: number): void {
-    const { members, log } = this.#options;
-    const { name, address } = members[member]!;
-    log.warn("no datagrams of a member that beats over gRPC: let UDP through to its port, and to ours", { member: name, address });
+    const found = this.#members[member];
+    if (found === undefined) return;
+    const { name, address } = found;
+    this.#options.log.warn("no datagrams of a member that beats over gRPC: let UDP through to its port, and to ours", {
+      member: name,
+      address,
+    });
   }
 
   #count({ sent, received, streamed, foreign, malformed }: Traffic): void {

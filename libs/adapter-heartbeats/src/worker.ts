@@ -2,8 +2,8 @@
 // says how long that has made no progress.
 import { createSocket, type Socket } from "node:dgram";
 import { parentPort, workerData } from "node:worker_threads";
-import { DetectorLoop, linksOf, topologyOf } from "@concord/failure-detection";
-import type { StreamedInput, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import { DetectorLoop, linksOf, MESH_MEMBERS_MAX, topologyOf, type MemberList } from "@concord/failure-detection";
+import type { Address, Input, ReadList, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { Paths } from "./paths.ts";
 import { PeerAddresses, socketAddressOf } from "./peer-addresses.ts";
 import { sealWith } from "./sealed-datagram.ts";
@@ -21,9 +21,11 @@ const traffic = { sent: 0, received: 0, streamed: 0, foreign: 0, malformed: 0 };
 const clock = systemClock(input.clockOffsetMs);
 const tell = (output: WorkerOutput): void => parentPort!.postMessage(output);
 
-const paths = new Paths(input.members.length, clock.monotonicMs());
-/** Others are too many for a stream each: what they miss their neighbours tell. */
-const linked = new Set(linksOf(topologyOf(input.members.length), input.self));
+const isListed = input.list !== undefined;
+let members: readonly (Address | undefined)[] = input.list?.members ?? input.members;
+const paths = new Paths(isListed ? MESH_MEMBERS_MAX : members.length, clock.monotonicMs());
+/** Others are too many for a stream each: what they miss their neighbours tell. A list that changes is a mesh. */
+const linked = isListed ? undefined : new Set(linksOf(topologyOf(input.members.length), input.self));
 const blocked = new Set<number>();
 
 /** How long the main loop has made no progress, as far as the looks at its counter tell. */
@@ -51,19 +53,20 @@ function listen(): void {
 }
 
 function beat(socket: Socket, family: 4 | 6): void {
-  const addresses = new PeerAddresses(
-    input.members.map(({ address }) => address),
-    family,
-    clock,
-  );
+  const addresses = new PeerAddresses(addressesOf(members), family, clock);
+  const { self, incarnation, limits, list } = input;
   const loop = new DetectorLoop({
-    ...input,
-    members: input.members.map(({ name }) => name),
+    self,
+    incarnation,
+    limits,
     clock,
+    members: input.members.map(({ name }) => name),
+    ...(list === undefined ? {} : { list: { list: memberListOf(list), untilMs: list.readAtMs + limits.listValidMs } }),
+    onNewerList: (version) => tell({ kind: "newer-list", version }),
     loopStalledMs: progressWatch(),
     send: (to, payload) => {
       const sealed = seal(payload);
-      if (linked.has(to) && paths.needsStream(to, clock.monotonicMs())) stream(to, sealed);
+      if ((linked === undefined || linked.has(to)) && paths.needsStream(to, clock.monotonicMs())) stream(to, sealed);
       const address = addresses.of(to);
       if (address === undefined) return;
       traffic.sent += 1;
@@ -76,13 +79,37 @@ function beat(socket: Socket, family: 4 | 6): void {
     const from = hear(loop, datagram);
     if (from !== undefined) paths.heardByUdp(from, clock.monotonicMs());
   });
-  parentPort!.on("message", ({ datagrams, hearsNoUdp }: StreamedInput) => {
-    for (const datagram of datagrams) {
+  parentPort!.on("message", (message: Input) => {
+    if (message.kind === "list") {
+      changeMembers(message.list.members);
+      addresses.change(addressesOf(members));
+      loop.listRead(memberListOf(message.list), message.list.readAtMs);
+      return;
+    }
+    for (const datagram of message.datagrams) {
       const from = hear(loop, datagram);
-      if (from !== undefined) heardByStream(from, hearsNoUdp);
+      if (from !== undefined) heardByStream(from, message.hearsNoUdp);
     }
   });
   clock.setTimer(TRAFFIC_EVERY_MS, reportTraffic);
+}
+
+function changeMembers(after: readonly (Address | undefined)[]): void {
+  const nowMs = clock.monotonicMs();
+  for (let place = 0; place < MESH_MEMBERS_MAX; place += 1) {
+    if (after[place]?.address === members[place]?.address) continue;
+    paths.begin(place, nowMs);
+    blocked.delete(place);
+  }
+  members = after;
+}
+
+function memberListOf({ version, members: listed }: ReadList): MemberList {
+  return { version, names: listed.map((member) => member?.name) };
+}
+
+function addressesOf(listed: readonly (Address | undefined)[]): (string | undefined)[] {
+  return listed.map((member) => member?.address);
 }
 
 /** The sender's place; undefined for what no member of this cluster made. */
