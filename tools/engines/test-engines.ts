@@ -34,9 +34,24 @@ const SUITES: readonly Suite[] = [
   { name: "cassandra-racks", engine: "cassandra", nodes: 3, oneDatacenter: true },
 ];
 
+const USAGE = `npm run test:engines -- [SUITE...]
+
+Starts each suite's engine in a temporary folder, runs its tests and stops it; all suites when none is named.
+An engine that cannot run here is a printed skip; with CI in the environment it is a failure.
+
+${SUITES.map(({ name, engine, nodes = 1, oneDatacenter = false }) => `  ${name.padEnd(16)} ${engine}, nodes: ${nodes}${oneDatacenter ? ", in one datacenter of as many racks" : ""}`).join("\n")}
+`;
+
 const chosen = process.argv.slice(2);
+if (chosen.some((argument) => argument === "--help" || argument === "-h")) {
+  process.stdout.write(USAGE);
+  process.exit(0);
+}
 const unknown = chosen.filter((name) => !SUITES.some((suite) => suite.name === name));
-if (unknown.length > 0) throw new Error(`no such suite: ${unknown.join(", ")}; there are ${SUITES.map(({ name }) => name).join(", ")}`);
+if (unknown.length > 0) {
+  process.stderr.write(`no such suite: ${unknown.join(", ")}\n\n${USAGE}`);
+  process.exit(2);
+}
 
 async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<boolean> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
