@@ -8,6 +8,7 @@ import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row
 import type { BucketRow } from "../rows.ts";
 import type { Versioned } from "../shard-view.ts";
 import { collectRow, eachOf } from "./collect-row.ts";
+import { GatheredReads } from "./gathered-reads.ts";
 import { BUCKET_STUCK_AFTER_MS, COUNT_PAGE_ROWS, GARBAGE_BATCH_ROWS, GARBAGE_INTERVAL_MS, GC_ENTRIES_CONCURRENT } from "./limits.ts";
 
 export interface GarbageReport {
@@ -154,11 +155,12 @@ export class GarbageCollector {
       const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_BATCH_ROWS, onUnreadable });
       const done: MetadataRow[] = [];
       const instead: MetadataWrite[] = [];
+      const context = gatheringReads(this.#context);
       // Together: they share the data store's look at each epoch and the sync of its removals.
       await eachOf(page, GC_ENTRIES_CONCURRENT, async (row) => {
         // An entry that this run wrote in another's place is not due in this run.
         if (run.written.has(row.version.guid)) return;
-        if (await this.#collect(partition, row, instead, run)) done.push(row);
+        if (await this.#collect(context, partition, row, instead, run)) done.push(row);
         else run.kept += 1;
       });
       await this.#forget(partition, done, instead, run);
@@ -168,11 +170,11 @@ export class GarbageCollector {
   }
 
   /** False: the row stays (OGD10: an oid is never forgotten after an error). */
-  async #collect(partition: string, row: MetadataRow, instead: MetadataWrite[], run: Run): Promise<boolean> {
-    const { log } = this.#context;
+  async #collect(context: ObjectStoreContext, partition: string, row: MetadataRow, instead: MetadataWrite[], run: Run): Promise<boolean> {
+    const { log } = context;
     try {
       const garbage = decodeRowAs("garbage", row.value);
-      const collected = await collectRow(this.#context, partition, garbage, run.asOfMs);
+      const collected = await collectRow(context, partition, garbage, run.asOfMs);
       run.blobs += collected.blobs;
       run.bytes += collected.bytes;
       run.referenced += collected.referenced.length;
@@ -216,4 +218,19 @@ export class GarbageCollector {
     }
     return count;
   }
+}
+
+/** The context of one batch, whose reads go together. */
+function gatheringReads(context: ObjectStoreContext): ObjectStoreContext {
+  const { metadata } = context;
+  const gathered = new GatheredReads(metadata);
+  return {
+    ...context,
+    metadata: {
+      read: (partition, keys) => gathered.read(partition, keys),
+      range: (partition, range) => metadata.range(partition, range),
+      readCounters: (partition, key) => metadata.readCounters(partition, key),
+      commit: (commit) => metadata.commit(commit),
+    },
+  };
 }

@@ -12,3 +12,5 @@ export const GARBAGE_INTERVAL_MS = 60_000;
 export const COUNT_PAGE_ROWS = 1000;
 /** The collector finishes a making or removal that lasted this long by this gateway's own clock. */
 export const BUCKET_STUCK_AFTER_MS = 120_000;
+/** Keys of rows read together while blobs are looked up; one request has fewer. */
+export const GATHERED_KEYS_MAX = 200;

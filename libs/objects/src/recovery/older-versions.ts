@@ -44,7 +44,8 @@ export async function namedByOlder(
 export async function isNamed(context: ObjectStoreContext, partition: string, description: BlobDescription, oid: Oid): Promise<boolean> {
   const key = rowKeyOf(description);
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
-    const [headerRow, row] = await context.metadata.read(partition, [headerKey(), key]);
+    // The header last: where a store answers in parts, a bucket that has no versions then had none when the row was read.
+    const [row, headerRow] = await context.metadata.read(partition, [key, headerKey()]);
     if (names(row, oid)) return true;
     if (description.part !== undefined || headerOf(headerRow)?.row.versioning === undefined) return false;
     if ((await namedByOlder(context, partition, description.key, new Set([oid]))).size > 0) return true;

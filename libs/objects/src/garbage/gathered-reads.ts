@@ -1,0 +1,68 @@
+import type { MetadataRow, ObjectMetadata } from "@concord/ports";
+import { Rounds } from "@concord/runtime";
+import { GATHERED_KEYS_MAX } from "./limits.ts";
+
+interface Waiting {
+  readonly keys: readonly Uint8Array[];
+  readonly answer: (rows: readonly (MetadataRow | undefined)[]) => void;
+  readonly fail: (thrown: unknown) => void;
+}
+
+/**
+ * Reads of a partition that are asked for while one runs are made together by the next one: each begins after it was asked for, so it is as serial
+ * as one by itself (I13), and in the order of its keys. When reading together fails, each is made alone, so that a row that cannot be read fails its own reads only.
+ */
+export class GatheredReads {
+  readonly #metadata: ObjectMetadata;
+  readonly #partitions = new Map<string, { readonly waiting: Waiting[]; readonly rounds: Rounds }>();
+
+  constructor(metadata: ObjectMetadata) {
+    this.#metadata = metadata;
+  }
+
+  read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
+    return new Promise((answer, fail) => {
+      const { waiting, rounds } = this.#of(partition);
+      waiting.push({ keys, answer, fail });
+      rounds.join().catch(fail);
+    });
+  }
+
+  #of(partition: string): { readonly waiting: Waiting[]; readonly rounds: Rounds } {
+    const known = this.#partitions.get(partition);
+    if (known !== undefined) return known;
+    const waiting: Waiting[] = [];
+    const made = { waiting, rounds: new Rounds(() => this.#readAll(partition, waiting.splice(0))) };
+    this.#partitions.set(partition, made);
+    return made;
+  }
+
+  async #readAll(partition: string, asked: readonly Waiting[]): Promise<void> {
+    for (let at = 0; at < asked.length;) {
+      const group = [asked[at]!];
+      let keys = group[0]!.keys.length;
+      for (at += 1; at < asked.length && keys + asked[at]!.keys.length <= GATHERED_KEYS_MAX; at += 1) {
+        group.push(asked[at]!);
+        keys += asked[at]!.keys.length;
+      }
+      await this.#readGroup(partition, group);
+    }
+  }
+
+  async #readGroup(partition: string, group: readonly Waiting[]): Promise<void> {
+    try {
+      const rows = await this.#metadata.read(
+        partition,
+        group.flatMap(({ keys }) => keys),
+      );
+      let from = 0;
+      for (const { keys, answer } of group) {
+        answer(rows.slice(from, from + keys.length));
+        from += keys.length;
+      }
+    } catch (thrown) {
+      if (group.length === 1) group[0]!.fail(thrown);
+      else for (const one of group) await this.#readGroup(partition, [one]);
+    }
+  }
+}
