@@ -146,7 +146,6 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "fenced-master-goes-on",
     about: "A master whose append was refused for a newer epoch stays the master (TXD1).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
         file: "libs/transactions/src/transaction-group.ts",

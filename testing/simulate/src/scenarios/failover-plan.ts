@@ -17,6 +17,25 @@ const LENGTHS_MS: readonly number[] = [60, 120, 180, 250, 400, 700, 1_200, 2_500
 const LONG_MS: readonly number[] = [250, 400, 700, 1_500, 3_000, 6_000];
 const FOR_EVER_MS = 3_600_000;
 
+/** From the loss of a master's beats: its standby has lost it, knows the newest promise and raises above it. */
+const RAISING_FROM_MS = 140;
+const RAISING_UNTIL_MS = 230;
+/** Longest delay of a call that the plan makes late: below the share of one storage-proxy in a takeover's first try. */
+const LATE_CALL_US = 60_000;
+const STANDBY_GONE_MS = 100;
+const DEAD_TAKEOVER_MS = 400;
+
+/** The group's master, its first standby with the storage-proxy that this one asks, the other proxies. */
+export interface TakeoverTargets {
+  readonly master: string;
+  readonly standby: string;
+  readonly coordinators: readonly string[];
+  readonly proxy: string;
+  readonly proxies: readonly string[];
+  /** The longest of a call on a link as it is. */
+  readonly delayUs: number;
+}
+
 type Draw = (random: SeededRandom, targets: FailoverTargets, atMs: number, untilMs: number) => Fault;
 
 /** What takes a master away from its groups. */
@@ -106,6 +125,26 @@ export function drawFailoverPlan(random: SeededRandom, targets: FailoverTargets,
     faults.push(draw(random, targets, atMs, untilMs));
   }
   return faults.sort((left, right) => left.atMs - right.atMs);
+}
+
+/**
+ * A takeover that raises the epoch at one replica and dies: its storage-proxy reaches the two others late, and is cut off and loses power with the standby while
+ * its calls are on their way. By then the master is heard again. It goes on, followed by two replicas; when one of these is gone, it has to raise above
+ * the promise of the third.
+ */
+export function drawDeadTakeover(random: SeededRandom, targets: TakeoverTargets, fromMs: number, spanMs: number): Fault[] {
+  const { master, standby, proxy, delayUs } = targets;
+  const others = targets.coordinators.filter((node) => node !== master);
+  const late = targets.proxies.filter((node) => node !== proxy);
+  const atMs = fromMs + random.below(spanMs - 2 * DEAD_TAKEOVER_MS);
+  const cutMs = random.between(RAISING_FROM_MS, RAISING_UNTIL_MS);
+  const factor = LATE_CALL_US / delayUs;
+  return [
+    { kind: "datagram-loss", atMs, forMs: cutMs, from: [master], to: others },
+    ...late.map((to): Fault => ({ kind: "slow-link", atMs, forMs: DEAD_TAKEOVER_MS, from: proxy, to, factor })),
+    { kind: "partition", atMs: atMs + cutMs, forMs: DEAD_TAKEOVER_MS, left: [proxy], right: late, oneWay: true },
+    { kind: "blackout", atMs: atMs + cutMs, forMs: STANDBY_GONE_MS, nodes: [standby, proxy] },
+  ];
 }
 
 function modeOf(random: SeededRandom): CrashMode {

@@ -1,8 +1,8 @@
-import type { CrashMode, SeededRandom } from "@concord/simulation";
+import type { CrashMode, Fault, SeededRandom } from "@concord/simulation";
 import type { Client, Cluster } from "../cluster.ts";
 import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, startAll } from "./course.ts";
-import { drawFailoverPlan } from "./failover-plan.ts";
+import { drawDeadTakeover, drawFailoverPlan } from "./failover-plan.ts";
 import { GroupWatch, PROBES_TABLE } from "./group-watch.ts";
 import { Pairs, PAIRS_TABLE } from "./pairs.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readList, type ListRun } from "./lists.ts";
@@ -12,6 +12,8 @@ const ENTITIES = 4;
 const PAUSES_MS: readonly number[] = [0, 100, 400];
 const CALM_MS = 300;
 const FAULTS_MS = 3_500;
+/** Share of the seeds with coordinators in processes of their own. */
+const DEAD_TAKEOVERS = 0.2;
 /** Work goes on while one node is gone. */
 const GONE_MS = 500;
 /** After all faults each group is served again, by a master that is new to it or not, within this time. */
@@ -47,12 +49,14 @@ export async function runFailoverScenario(cluster: Cluster): Promise<Outcomes> {
   const lists = newListRun(cluster, ENTITIES, random.pick(PAUSES_MS));
   const work = clients.map(({ db, env }, at) => appendToLists(lists, db, env, `c${at}`));
   await world.advance(CALM_MS);
-  world.schedule(drawFailoverPlan(random, targetsOf(cluster), world.nowMs, FAULTS_MS));
+  const takeover = deadTakeover(cluster, watch);
+  const plan = drawFailoverPlan(random, targetsOf(cluster), world.nowMs, FAULTS_MS);
+  world.schedule(takeover?.faults ?? plan);
   await world.advance(FAULTS_MS);
   world.heal();
   await served(cluster, watch, "after-faults", SERVED_AFTER_FAULTS_MS);
   await ready(cluster);
-  const isPaused = loseOne(cluster, random) === "pause";
+  const isPaused = loseOne(cluster, random, takeover?.lost) === "pause";
   await served(cluster, watch, "while-gone", SERVED_AFTER_LOSS_MS);
   await world.advance(GONE_MS);
   lists.isOver = true;
@@ -73,11 +77,37 @@ function targetsOf(cluster: Cluster): Parameters<typeof drawFailoverPlan>[1] {
   return { coordinators, proxies, all: cluster.targets([]).all, replaceable, points: POINTS };
 }
 
-/** A coordinator, at times with the storage-proxy of its datacenter, is gone until the next heal. Answers how. */
-function loseOne(cluster: Cluster, random: SeededRandom): CrashMode | "pause" {
+interface DeadTakeover {
+  readonly faults: readonly Fault[];
+  /** The last standby of that group and a replica that follows its master. */
+  readonly lost: readonly string[];
+}
+
+/** In some seeds the only faults are those of a takeover that dies; then one more node is gone. */
+function deadTakeover(cluster: Cluster, watch: GroupWatch): DeadTakeover | undefined {
+  const { world, coordinators, proxies, swarm } = cluster;
+  const random = world.random("takeovers");
+  const isSeparate = !coordinators.some((node) => proxies.includes(node));
+  if (!isSeparate || !random.chance(DEAD_TAKEOVERS)) return undefined;
+  const [master, standby, last] = random.pick(watch.ranks);
+  const proxyOf = (coordinator: string): string => proxies[coordinators.indexOf(coordinator)]!;
+  const targets = {
+    master: master!,
+    standby: standby!,
+    coordinators,
+    proxy: proxyOf(standby!),
+    proxies,
+    delayUs: swarm.network.baseDelayUs,
+  };
+  return { faults: drawDeadTakeover(random, targets, world.nowMs, FAULTS_MS), lost: [last!, proxyOf(last!)] };
+}
+
+/** A coordinator, at times with the storage-proxy of its datacenter, or these nodes are gone until the next heal. Answers how. */
+function loseOne(cluster: Cluster, random: SeededRandom, nodes?: readonly string[]): CrashMode | "pause" {
   const { world, coordinators, proxies } = cluster;
   const at = random.below(coordinators.length);
-  const lost = new Set(random.chance(0.5) ? [coordinators[at]!] : [coordinators[at]!, proxies[at]!]);
+  const drawn = random.chance(0.5) ? [coordinators[at]!] : [coordinators[at]!, proxies[at]!];
+  const lost = new Set(nodes ?? drawn);
   const how = random.pick(["kill", "power", "pause"] as const);
   for (const node of lost) {
     if (how === "pause") world.pause(node);

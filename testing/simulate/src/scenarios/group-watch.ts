@@ -56,6 +56,11 @@ export class GroupWatch {
     });
   }
 
+  /** Of each group: its master, then its standbys. */
+  get ranks(): readonly (readonly string[])[] {
+    return this.#groups.map(({ ranks }) => ranks);
+  }
+
   /** Groups of which no transaction begun since then was opened. */
   unserved(sinceMs: number): string[] {
     return this.#groups.filter(({ servedAtMs }) => servedAtMs < sinceMs).map(({ group }) => group);
