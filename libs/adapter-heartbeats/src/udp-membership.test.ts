@@ -259,7 +259,8 @@ test("[TX13] heartbeats: no datagram gets through: members work over gRPC; one t
   await all[2]!.membership.stop();
   await all[2]!.host.close(0);
   await until(() => all.slice(0, 2).every((one) => lastAbout(one, 2) === "gone"), "the stopped one is gone");
-  assert.ok(all.slice(0, 2).every((one) => lastSelf(one) === "works"));
+  // A busy machine delays beats of the main loop, and a lease ends for a moment.
+  await until(() => all.slice(0, 2).every((one) => lastSelf(one) === "works"), "the others work");
 });
 
 test("[TX13] heartbeats over gRPC: what no member sealed changes nothing; too many or too long ones are refused", async () => {
