@@ -2,15 +2,18 @@ import { SchemaCache, PageTokens } from "@concord/schema";
 import { ProxyChannels, StorageProxyGroupLog, StorageProxyRows } from "@concord/adapter-storage-proxy";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { tokensOf } from "@concord/config";
-import { ALONE, type Membership, type Verdict } from "@concord/failure-detection";
+import { ALONE, MESH_MEMBERS_MAX, type ListedMembership, type Membership, type Verdict } from "@concord/failure-detection";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import type { Channel, Environment } from "@concord/runtime";
+import { foundingList } from "@concord/ownership";
+import type { Channel, ConcordError, Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
+import { CoordinatorLists } from "./groups/coordinator-lists.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
+import { ListChanges } from "./groups/list-changes.ts";
 import { remotePeers } from "./groups/peers.ts";
 import { IdGenerator } from "./ids/id-generator.ts";
 import { defineServices } from "./rpc/services.ts";
@@ -30,10 +33,12 @@ export interface TxnCoordinatorOptions {
   /** Instead of the storage-proxies. */
   readonly stores?: Stores;
   readonly limits?: Partial<TransactionLimits>;
-  /** Instead of heartbeats by UDP. */
-  readonly membership?: Membership;
+  /** Instead of heartbeats by UDP. With `listRead` the list of coordinators may be changed while they run. */
+  readonly membership?: Membership | ListedMembership;
   /** Hears each verdict about another coordinator, too. */
   readonly onVerdict?: (coordinator: string, verdict: Verdict) => void;
+  /** This coordinator was removed from the list: the process must end. An unhandled rejection when not given. */
+  readonly onFailed?: (cause: ConcordError) => void;
 }
 
 /** The only place that knows the adapters of a txn-coordinator. */
@@ -53,15 +58,25 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     channels.set(address, channel);
     return channel;
   };
+  const membership = overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict);
+  const lists = new CoordinatorLists({
+    ...environment,
+    configured: foundingList(coordinatorsOf(config)),
+    nodeName: config.nodeName,
+    rows,
+    membership: "listRead" in membership ? membership : undefined,
+    onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
+  });
+  const peers = remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt);
   const groups = new Groups({
     ...environment,
     settings,
     rows,
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
-    membership: overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict),
-    peers: remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt),
-    coordinators: coordinatorsOf(config),
+    membership,
+    peers,
+    lists,
     groupCount: config.groupCount,
     masters: config.masters,
     listenAddress: config.listenAddress,
@@ -73,7 +88,8 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupLog,
     timeoutMs: config.storageTimeoutMs,
   });
-  const context = { groups, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
+  const listChanges = new ListChanges({ environment, groups, rows, peers, nodeName: config.nodeName });
+  const context = { groups, listChanges, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
   const services = defineServices({ config, environment, coordinatorAt, ...context }, authenticator);
   return new TxnCoordinatorService({
     log,
@@ -94,27 +110,26 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
 
 /** One coordinator alone is a member of nothing. */
 function heartbeatsOf(config: TxnCoordinatorConfig, environment: Environment, authenticator: Authenticator): UdpMembership | undefined {
-  const { coordinators: members, nodeName, listenAddress, coordinatorToken } = config;
-  if (members.length <= 1) return undefined;
+  const { coordinators, nodeName, listenAddress, coordinatorToken } = config;
+  if (coordinators.length <= 1) return undefined;
+  const members = coordinators.length > MESH_MEMBERS_MAX ? coordinators : "listed";
   const fallback = { transport: environment.transport, authenticator, token: coordinatorToken };
   return new UdpMembership({ ...environment, members, nodeName, listenAddress, secret: coordinatorToken!, fallback });
 }
 
-/** As `membership`; verdicts go to `onVerdict` as well. */
+/** As `membership`; verdicts go to `onVerdict` as well, if there is one. */
 function overheard(
-  membership: Membership,
+  membership: Membership | ListedMembership,
   { coordinators }: TxnCoordinatorConfig,
   onVerdict: TxnCoordinatorOptions["onVerdict"],
-): Membership {
-  return {
-    leaseEndMs: () => membership.leaseEndMs(),
-    stop: () => membership.stop(),
-    start: (onChange) =>
-      membership.start((change) => {
-        onChange(change);
-        if (change.kind === "verdict") onVerdict?.(coordinators[change.member]!.name, change.verdict);
-      }),
-  };
+): Membership | ListedMembership {
+  if (onVerdict === undefined) return membership;
+  const start: Membership["start"] = (onChange) =>
+    membership.start((change) => {
+      onChange(change);
+      if (change.kind === "verdict") onVerdict(coordinators[change.member]!.name, change.verdict);
+    });
+  return { leaseEndMs: () => membership.leaseEndMs(), stop: () => membership.stop(), start };
 }
 
 interface OpenStores extends Stores {

@@ -1,9 +1,10 @@
 import { checkServer, serverShape, z } from "@concord/config";
-import { MEMBERS_MAX } from "@concord/failure-detection";
+import { MEMBERS_MAX, MESH_MEMBERS_MAX } from "@concord/failure-detection";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_LEASE_WORKERS } from "./limits.ts";
 
-const node = z.strictObject({
+/** A coordinator or a storage-proxy. */
+export const coordinatorShape = z.strictObject({
   name: z.string().min(1).max(64),
   address: z.string().regex(/^.+:\d+$/, "expected host:port"),
   datacenter: z.string().min(1).max(64).default("local"),
@@ -19,14 +20,14 @@ export const txnCoordinatorSchema = z
     nodeName: z.string().min(1).max(64).default("txn-coordinator").describe("this coordinator's name"),
     datacenter: z.string().min(1).max(64).default("local").describe("where this coordinator stands"),
     coordinators: z
-      .array(node)
+      .array(coordinatorShape)
       .max(MEMBERS_MAX)
       .default([])
       .describe(
-        "all coordinators with name, address and datacenter, this one included; the first serves the system group; empty = this one alone",
+        "the coordinators as they first were, with name, address and datacenter, the same at each; the first serves the system group. Where the list was changed since, the changed one counts; one that is not in it waits until it is added. Empty = this one alone",
       ),
     storageProxies: z
-      .array(node)
+      .array(coordinatorShape)
       .min(1)
       .describe("the storage-proxies with name, address and datacenter; those of the own datacenter are asked first"),
     groupCount: z
@@ -60,7 +61,9 @@ export const txnCoordinatorSchema = z
   .superRefine(({ coordinators, nodeName, coordinatorToken }, context) => {
     const names = coordinators.map((coordinator) => coordinator.name);
     const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
-    if (names.length > 0 && !names.includes(nodeName)) refuse("coordinators", `this one, ${nodeName}, is not among ${names.join(", ")}`);
+    const mayBeAdded = names.length > 1 && names.length < MESH_MEMBERS_MAX;
+    if (names.length > 0 && !names.includes(nodeName) && !mayBeAdded)
+      refuse("coordinators", `this one, ${nodeName}, is not among ${names.join(", ")}`);
     if (new Set(names).size !== names.length) refuse("coordinators", "two have the same name");
     if (names.length > 1 && coordinatorToken === undefined) refuse("coordinatorToken", "several coordinators trust each other by it");
   });

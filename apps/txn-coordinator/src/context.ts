@@ -2,6 +2,7 @@ import type { SchemaCache, PageTokens } from "@concord/schema";
 import type { Channel, Environment } from "@concord/runtime";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import type { Groups } from "./groups/groups.ts";
+import type { ListChanges } from "./groups/list-changes.ts";
 import type { IdGenerator } from "./ids/id-generator.ts";
 import type { ParsedStatements } from "./schema/parsed-statements.ts";
 
@@ -10,10 +11,11 @@ export interface Context {
   readonly config: TxnCoordinatorConfig;
   readonly environment: Environment;
   readonly groups: Groups;
+  readonly listChanges: ListChanges;
   readonly schema: SchemaCache;
   readonly statements: ParsedStatements;
   readonly pageTokens: PageTokens;
   readonly ids: IdGenerator;
-  /** Another coordinator: CreateTables is passed on to the system group's master. */
+  /** Another coordinator: calls for the system group's master are passed on to it. */
   readonly coordinatorAt: (address: string) => Channel;
 }

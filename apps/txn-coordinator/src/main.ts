@@ -3,19 +3,33 @@ import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runt
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
-import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
+import {
+  composeTxnCoordinator,
+  COORDINATORS_USAGE,
+  coordinatorsCommandOf,
+  endWithCoordinatorsCommand,
+  TXN_COORDINATOR_METRICS,
+  txnCoordinatorSchema,
+} from "./index.ts";
 
 tuneHeap();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, process, readFile, build);
+const { command, process: configured } = coordinatorsCommandOf(process);
+if (process.argv[2] === "--help") console.log(COORDINATORS_USAGE);
+const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
-const service = composeTxnCoordinator(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
+if (command !== undefined) await endWithCoordinatorsCommand(command, { config, transport, clock: nodeClock, process });
+const failed = Promise.withResolvers<never>();
+const service = composeTxnCoordinator(config, {
+  environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
+  onFailed: (cause) => failed.reject(cause),
+});
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
@@ -25,4 +39,4 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: failed.promise, start });

@@ -1,27 +1,9 @@
-import type { DetectionLimits, MembershipChange } from "@concord/failure-detection";
-
-export interface Address {
-  readonly name: string;
-  /** Beats go to the UDP port of this number. */
-  readonly address: string;
-}
-
-/** A version of a list of members that changes while they run (TX32), as it was read. */
-export interface ReadList {
-  /** 0 = as configured. */
-  readonly version: number;
-  /** By place; undefined: a place without a member. */
-  readonly members: readonly (Address | undefined)[];
-  /** When the reading began, on the main thread's monotonic clock. */
-  readonly readAtMs: number;
-}
+import type { DetectionLimits, MemberAddress, MembershipChange, ReadList } from "@concord/failure-detection";
 
 /** What the worker starts from. */
 export interface WorkerInput {
-  /** As configured. */
-  readonly members: readonly Address[];
-  /** The first version of a list that changes; undefined: the configured members count for ever. */
-  readonly list: ReadList | undefined;
+  /** The configured members, which count for ever; or the first version of a list that changes. */
+  readonly members: readonly MemberAddress[] | ReadList;
   readonly self: number;
   readonly incarnation: bigint;
   readonly secret: string;

@@ -4,11 +4,11 @@ import { createSocket, type Socket } from "node:dgram";
 import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { performance } from "node:perf_hooks";
-import type { MembershipChange } from "@concord/failure-detection";
+import type { MembershipChange, ReadList } from "@concord/failure-detection";
 import { HeartbeatService } from "@concord/protos-cluster";
 import { bearer, callUnary, grpcTransport, startSharedHost, tokenAuthenticator, type SharedHost } from "@concord/rpc";
 import { silentLog, silentMetrics, type Clock, type Metrics, type Random } from "@concord/runtime";
-import { UdpMembership, type ReadList } from "./index.ts";
+import { UdpMembership } from "./index.ts";
 import { SEAL_BYTES, sealWith } from "./sealed-datagram.ts";
 
 const SECRET = "a secret of tests";
@@ -90,7 +90,11 @@ function member(addresses: readonly string[], at: number, memberClock = clock): 
   return { membership, changes, counts };
 }
 
-const start = ({ membership, changes }: Member): Promise<void> => membership.start((change) => void changes.push(change));
+const start = ({ membership, changes, ...more }: Member & { readonly newer?: number[] }): Promise<void> =>
+  membership.start(
+    (change) => void changes.push(change),
+    (version) => void more.newer?.push(version),
+  );
 const lastSelf = ({ changes }: Member): string | undefined => changes.findLast(({ kind }) => kind === "self")?.verdict;
 const lastAbout = ({ changes }: Member, about: number): string | undefined =>
   changes.findLast((change) => change.kind === "verdict" && change.member === about)?.verdict;
@@ -103,24 +107,25 @@ async function until(isSo: () => boolean, what: string): Promise<void> {
   }
 }
 
+type Version = Pick<ReadList, "version" | "members">;
+
 interface Listed extends Member {
   /** Versions that others named. */
   readonly newer: number[];
-  read(list: Omit<ReadList, "readAtMs">): void;
+  read(list: Version): void;
 }
 
 /** A member of a list that changes; it counts by what the test says it has read. */
-function listedMember(configured: ReadList["members"], nodeName: string, first: Omit<ReadList, "readAtMs">): Listed {
+function listedMember(configured: ReadList["members"], nodeName: string, first: Version): Listed {
   const counts = new Counts();
-  const newer: number[] = [];
-  const members = configured.filter((one) => one !== undefined);
+  const founders = configured.flatMap((one) => one?.name ?? []);
   const { address } = first.members.find((one) => one?.name === nodeName)!;
-  const list = { ...first, readAtMs: performance.now() };
-  const listed = { list, onNewerList: (version: number) => void newer.push(version) };
   const environment = { secret: SECRET, clock, random, log: silentLog };
-  const membership = new UdpMembership({ ...environment, members, listed, nodeName, listenAddress: address, metrics: counts });
+  const membership = new UdpMembership({ ...environment, members: "listed", nodeName, listenAddress: address, metrics: counts });
   stops.push(() => membership.stop());
-  return { membership, changes: [], counts, newer, read: (one) => membership.listRead({ ...one, readAtMs: performance.now() }) };
+  const read = (list: Version): void => membership.listRead({ ...list, founders, readAtMs: performance.now() });
+  read(first);
+  return { membership, changes: [], counts, newer: [], read };
 }
 
 test("[TX32] heartbeats: a third member is added and the second removed: who has not read the list hears of it; all who are in it work", async () => {
@@ -132,8 +137,8 @@ test("[TX32] heartbeats: a third member is added and the second removed: who has
   const second = listedMember(configured.members, "m1", configured);
   await Promise.all([start(first), start(second)]);
   // Each second in production. Here whenever the test looks.
-  const read = (list: Omit<ReadList, "readAtMs">, readers: readonly Listed[]): void => readers.forEach((one) => one.read(list));
-  const untilRead = (list: Omit<ReadList, "readAtMs">, readers: readonly Listed[], isSo: () => boolean, what: string): Promise<void> =>
+  const read = (list: Version, readers: readonly Listed[]): void => readers.forEach((one) => one.read(list));
+  const untilRead = (list: Version, readers: readonly Listed[], isSo: () => boolean, what: string): Promise<void> =>
     until(() => (read(list, readers), isSo()), what);
   await untilRead(configured, [first, second], () => [first, second].every((one) => lastSelf(one) === "works"), "two work");
   await untilRead(added, [first], () => second.newer.includes(1), "the second hears of version 1");

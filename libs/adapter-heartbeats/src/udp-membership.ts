@@ -1,9 +1,15 @@
 import { Worker } from "node:worker_threads";
-import { DETECTION_LIMITS, type Membership, type MembershipChange } from "@concord/failure-detection";
+import {
+  DETECTION_LIMITS,
+  type ListedMembership,
+  type MemberAddress,
+  type MembershipChange,
+  type ReadList,
+} from "@concord/failure-detection";
 import type { Authenticator, Service } from "@concord/rpc";
 import { assert, type Clock, type Log, type Metrics, type Random, type Timer, type Transport } from "@concord/runtime";
 import { BeatStreams } from "./beat-streams.ts";
-import type { Address, Input, ReadList, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import type { Input, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { SharedMemory } from "./shared-memory.ts";
 import { systemMonotonicMs } from "./system-clock.ts";
 
@@ -12,14 +18,11 @@ const PROGRESS_EVERY_MS = 50;
 const INCARNATION_BYTES = 8;
 
 export interface UdpMembershipOptions {
-  /** All configured members, in the same order everywhere. Beats go to the UDP port of that number. */
-  readonly members: readonly Address[];
-  /** Where the members are those of a list that changes while they run (TX32): its first version, as it was read before the start. */
-  readonly listed?: {
-    readonly list: ReadList;
-    /** A member counts by this newer version: the list is to be read. Once per version. */
-    readonly onNewerList: (version: number) => void;
-  };
+  /**
+   * All configured members, in the same order everywhere; or those of a list that changes while they run (TX32), as `listRead` has it before the
+   * start. Beats go to the UDP ports of these numbers.
+   */
+  readonly members: readonly MemberAddress[] | "listed";
   readonly nodeName: string;
   readonly listenAddress: string;
   /** The cluster's secret: who does not know it is no member. */
@@ -41,20 +44,19 @@ export interface UdpMembershipOptions {
  * Membership by UDP datagrams from a worker thread, and over gRPC from the main one where these do not get through (TX13). `leaseEndMs` and verdicts as in failure-detection. When the thread dies, this process
  * is lost, to itself and soon to the others.
  */
-export class UdpMembership implements Membership {
+export class UdpMembership implements ListedMembership {
   readonly #options: UdpMembershipOptions;
   readonly #memory = new SharedMemory();
   readonly #streams: BeatStreams | undefined;
   #worker: Worker | undefined;
-  #members: readonly (Address | undefined)[];
-  #version: number;
+  #members: readonly (MemberAddress | undefined)[];
+  #list: ReadList | undefined;
   #progress: Timer | undefined;
 
   constructor(options: UdpMembershipOptions) {
     this.#options = options;
-    const { fallback, clock, log, metrics } = options;
-    this.#members = options.listed?.list.members ?? options.members;
-    this.#version = options.listed?.list.version ?? 0;
+    const { fallback, clock, log, metrics, members } = options;
+    this.#members = members === "listed" ? [] : members;
     if (fallback === undefined) return;
     const onDatagrams = (datagrams: readonly Uint8Array[], hearsNoUdp: boolean): void =>
       this.#worker?.postMessage({ kind: "streamed", datagrams, hearsNoUdp } satisfies Input);
@@ -62,16 +64,13 @@ export class UdpMembership implements Membership {
     this.#streams = new BeatStreams({ ...fallback, addresses, clock, log, metrics, onDatagrams });
   }
 
-  /**
-   * The list as it was read again: this member counts by it, and its lease goes on. An older version than before changes nothing. The own place
-   * stays as it was, or this member must stop instead.
-   */
   listRead(list: ReadList): void {
-    assert(this.#options.listed !== undefined, "configured members do not change");
-    if (list.version < this.#version) return;
-    assert(list.members[this.#self()]?.name === this.#options.nodeName, "a member keeps its place");
-    this.#version = list.version;
+    assert(this.#options.members === "listed", "configured members do not change");
+    if (list.version < (this.#list?.version ?? 0)) return;
+    const before = this.#members;
     this.#members = list.members;
+    assert(before.length === 0 || before[this.#self()]?.name === this.#options.nodeName, "a member keeps its place");
+    this.#list = list;
     this.#streams?.change(list.members.map((member) => member?.address));
     this.#worker?.postMessage({ kind: "list", list } satisfies Input);
   }
@@ -81,7 +80,7 @@ export class UdpMembership implements Membership {
     return this.#streams === undefined ? [] : [this.#streams.service];
   }
 
-  start(onChange: (change: MembershipChange) => void): Promise<void> {
+  start(onChange: (change: MembershipChange) => void, onNewerList?: (version: number) => void): Promise<void> {
     assert(this.#worker === undefined, "a membership starts once");
     const worker = new Worker(new URL("worker.ts", import.meta.url), { workerData: this.#input() });
     this.#worker = worker;
@@ -91,7 +90,7 @@ export class UdpMembership implements Membership {
         if (output.kind === "bound") resolve();
         else if (output.kind === "failed") reject(new Error(output.message));
         else if (output.kind === "change") onChange(output.change);
-        else if (output.kind === "newer-list") this.#options.listed?.onNewerList(output.version);
+        else if (output.kind === "newer-list") onNewerList?.(output.version);
         else if (output.kind === "stream") this.#streams?.send(output.to, output.datagram, output.hearsNoUdp);
         else if (output.kind === "blocked") this.#sayBlocked(output.member);
         else this.#count(output.traffic);
@@ -126,20 +125,21 @@ export class UdpMembership implements Membership {
 
   /** The own place. */
   #self(): number {
-    const { members, listed, nodeName } = this.#options;
-    const self = (listed?.list.members ?? members).findIndex((member) => member?.name === nodeName);
+    const { nodeName } = this.#options;
+    const self = this.#members.findIndex((member) => member?.name === nodeName);
     assert(self >= 0, `${nodeName} is not among the members`);
     return self;
   }
 
   #input(): WorkerInput {
-    const { members, listed, listenAddress, secret, clock, random } = this.#options;
+    const { listenAddress, secret, clock, random } = this.#options;
+    const members = this.#options.members === "listed" ? this.#list : this.#options.members;
+    assert(members !== undefined, "a list is read before the start");
     const self = this.#self();
     const incarnation = new DataView(Uint8Array.from(random.bytes(INCARNATION_BYTES)).buffer).getBigUint64(0) | 1n;
     const clockOffsetMs = clock.monotonicMs() - systemMonotonicMs();
     return {
-      members: members.map(({ name, address }) => ({ name, address })),
-      list: listed?.list,
+      members: "version" in members ? members : members.map(({ name, address }) => ({ name, address })),
       self,
       incarnation,
       secret,

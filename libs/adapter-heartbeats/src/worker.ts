@@ -2,8 +2,16 @@
 // says how long that has made no progress.
 import { createSocket, type Socket } from "node:dgram";
 import { parentPort, workerData } from "node:worker_threads";
-import { DetectorLoop, linksOf, MESH_MEMBERS_MAX, topologyOf, type MemberList } from "@concord/failure-detection";
-import type { Address, Input, ReadList, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
+import {
+  DetectorLoop,
+  linksOf,
+  MESH_MEMBERS_MAX,
+  topologyOf,
+  type MemberAddress,
+  type MemberList,
+  type ReadList,
+} from "@concord/failure-detection";
+import type { Input, Traffic, WorkerInput, WorkerOutput } from "./messages.ts";
 import { Paths } from "./paths.ts";
 import { PeerAddresses, socketAddressOf } from "./peer-addresses.ts";
 import { sealWith } from "./sealed-datagram.ts";
@@ -21,11 +29,13 @@ const traffic = { sent: 0, received: 0, streamed: 0, foreign: 0, malformed: 0 };
 const clock = systemClock(input.clockOffsetMs);
 const tell = (output: WorkerOutput): void => parentPort!.postMessage(output);
 
-const isListed = input.list !== undefined;
-let members: readonly (Address | undefined)[] = input.list?.members ?? input.members;
-const paths = new Paths(isListed ? MESH_MEMBERS_MAX : members.length, clock.monotonicMs());
+const list = "version" in input.members ? input.members : undefined;
+let members: readonly (MemberAddress | undefined)[] = "version" in input.members ? input.members.members : input.members;
+/** They tell one cluster from another. */
+const names = "version" in input.members ? input.members.founders : input.members.map(({ name }) => name);
+const paths = new Paths(list !== undefined ? MESH_MEMBERS_MAX : members.length, clock.monotonicMs());
 /** Others are too many for a stream each: what they miss their neighbours tell. A list that changes is a mesh. */
-const linked = isListed ? undefined : new Set(linksOf(topologyOf(input.members.length), input.self));
+const linked = list !== undefined ? undefined : new Set(linksOf(topologyOf(members.length), input.self));
 const blocked = new Set<number>();
 
 /** How long the main loop has made no progress, as far as the looks at its counter tell. */
@@ -54,13 +64,13 @@ function listen(): void {
 
 function beat(socket: Socket, family: 4 | 6): void {
   const addresses = new PeerAddresses(addressesOf(members), family, clock);
-  const { self, incarnation, limits, list } = input;
+  const { self, incarnation, limits } = input;
   const loop = new DetectorLoop({
     self,
     incarnation,
     limits,
     clock,
-    members: input.members.map(({ name }) => name),
+    members: names,
     ...(list === undefined ? {} : { list: { list: memberListOf(list), untilMs: list.readAtMs + limits.listValidMs } }),
     onNewerList: (version) => tell({ kind: "newer-list", version }),
     loopStalledMs: progressWatch(),
@@ -94,7 +104,7 @@ function beat(socket: Socket, family: 4 | 6): void {
   clock.setTimer(TRAFFIC_EVERY_MS, reportTraffic);
 }
 
-function changeMembers(after: readonly (Address | undefined)[]): void {
+function changeMembers(after: readonly (MemberAddress | undefined)[]): void {
   const nowMs = clock.monotonicMs();
   for (let place = 0; place < MESH_MEMBERS_MAX; place += 1) {
     if (after[place]?.address === members[place]?.address) continue;
@@ -108,7 +118,7 @@ function memberListOf({ version, members: listed }: ReadList): MemberList {
   return { version, names: listed.map((member) => member?.name) };
 }
 
-function addressesOf(listed: readonly (Address | undefined)[]): (string | undefined)[] {
+function addressesOf(listed: readonly (MemberAddress | undefined)[]): (string | undefined)[] {
   return listed.map((member) => member?.address);
 }
 

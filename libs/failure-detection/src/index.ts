@@ -8,6 +8,6 @@ export type { Statement } from "./statement.ts";
 export { step, type DetectorEffect, type DetectorEvent } from "./step.ts";
 export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";
 export { observerOf, VerdictRelay, type FailureObserver } from "./failure-observer.ts";
-export { ALONE, type Membership, type MembershipChange } from "./membership.ts";
+export { ALONE, type ListedMembership, type MemberAddress, type Membership, type MembershipChange, type ReadList } from "./membership.ts";
 export { SharedMembership } from "./shared-membership.ts";
 export { linksOf, observedBy, observersOf, observes, slotsOf, topologyOf, type Topology } from "./topology.ts";

@@ -43,8 +43,8 @@ export const DETECTION_LIMITS: DetectionLimits = {
   healthStepMs: 20,
   healthMax: 4,
   healthDecayMs: 2_000,
-  listValidMs: 3_000,
-  nextListAfterMs: 3_400,
+  listValidMs: 6_000,
+  nextListAfterMs: 7_000,
 };
 
 /** Members of a full mesh. */

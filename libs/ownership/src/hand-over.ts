@@ -13,13 +13,15 @@ export interface Opinions {
 
 /**
  * The members that may serve the unit while `self` is to take it, and can be asked to release it (I7): those before it in the ranks that leave, and
- * those after it that have not failed. `follows`: until now a member before `self` was at work, so none after it serves.
+ * every other that has not failed, since by an earlier list it may have been any. `follows`: by this view a member before `self` was at work until
+ * now, so no other serves.
  */
 export function askedToRelease(view: View, unit: string, self: string, { failed, leaving }: Opinions, follows: boolean): readonly string[] {
   const ranks = view.placement.get(unit);
   assert(ranks !== undefined, `unit ${unit} is not placed`);
-  const own = ranks.indexOf(self);
-  return ranks.filter((name, at) => (at < own && leaving(name)) || (at > own && !follows && !failed(name)));
+  const before = ranks.slice(0, Math.max(ranks.indexOf(self), 0));
+  const others = follows ? [] : view.members.map(({ name }) => name).filter((name) => name !== self && !before.includes(name));
+  return [...before.filter((name) => leaving(name)), ...others.filter((name) => !failed(name))];
 }
 
 export interface Tenure {

@@ -14,6 +14,12 @@ export const TRANSACTION_METRICS: readonly MetricDefinition[] = [
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512],
   },
   { name: "txn_aborts_total", kind: "counter", help: "Aborted transactions by reason", labels: ["group", "code"] },
+  {
+    name: "txn_groups_fenced_total",
+    kind: "counter",
+    help: "Groups that this coordinator served no longer because another had raised their epoch: none in a planned hand-over",
+    labels: ["group"],
+  },
   { name: "txn_append_repeats_total", kind: "counter", help: "Log appends with unknown outcome that were sent again", labels: ["group"] },
   {
     name: "txn_work_dropped_total",

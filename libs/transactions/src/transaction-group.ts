@@ -131,6 +131,7 @@ export class TransactionGroup {
     const state = this.#state;
     if (state.kind !== "serving") return;
     this.#context.log.warn("fenced: this master ends here", { group: this.group, epoch: state.master.epoch, reason: error.message });
+    this.#context.metrics.count("txn_groups_fenced_total", 1, { group: this.group });
     this.#state = { kind: "fenced", error };
     state.master.stop(error);
     this.#ended.resolve();

@@ -1,12 +1,12 @@
 import { ConcordClientError, connectThrough, type ConcordClient, type ConnectOptions } from "@concord/client";
 import { composeConcord, concordSchema } from "@concord/concord";
 import { observerOf } from "@concord/failure-detection";
-import { sleep, type Environment, type Transport } from "@concord/runtime";
+import { sleep, toConcordError, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets, type WorldOptions } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
-import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
+import { changeCoordinators, composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { openSimulatedStore } from "./stores.ts";
-import { simulatedMembership } from "./membership.ts";
+import { simulatedListedMembership, simulatedMembership } from "./membership.ts";
 import { drawSwarm, type Swarm } from "./swarm.ts";
 
 const DATACENTERS = ["dc1", "dc2", "dc3"] as const;
@@ -43,6 +43,7 @@ const RING_SETTINGS = {
   repairIntervalMs: REPAIR_INTERVAL_MS,
 };
 const CONNECT_AGAIN_MS = 50;
+const LIST_CHANGE_TIMEOUT_MS = 120_000;
 
 /** Settings of coordinators that a scenario wants otherwise. */
 export interface CoordinatorSettings {
@@ -53,6 +54,11 @@ export interface CoordinatorSettings {
 export interface Client {
   readonly db: ConcordClient;
   readonly env: Environment;
+}
+
+export interface Operator {
+  /** Resolves when the list is so. */
+  change(wanted: { readonly kind: "add" | "remove"; readonly name: string }): Promise<void>;
 }
 
 export interface ClusterOptions extends Pick<WorldOptions, "keepTrace" | "stopsAtViolation"> {
@@ -126,6 +132,28 @@ export class Cluster {
     for (const [at, name] of COORDINATORS.entries()) this.#startCoordinator(name, DATACENTERS[at]!, settings);
   }
 
+  /** A process from which the list of coordinators is changed, by the command's own calls (TX32). */
+  async operator(): Promise<Operator> {
+    const started = new Promise<Environment>((resolve) => this.world.node("operator", async ({ env }) => resolve(env)));
+    const { transport, clock } = await this.world.complete(started, 1_000);
+    return {
+      change: async ({ kind, name }) => {
+        const at = COORDINATORS.length + Number(/\d+$/.exec(name)![0]) - 1;
+        const node = { name, address: addressOf(name), datacenter: datacenterOf(at % DATACENTERS.length) };
+        // It may run before or after it is in the list; one that was removed before waits to be added again.
+        if (kind === "remove") this.#coordinators = this.#coordinators.filter((one) => one !== name);
+        else if (!this.#services.has(name)) this.#startCoordinator(name, node.datacenter, {});
+        const options = { addresses: this.coordinatorAddresses, transport, clock, token: COORDINATOR_TOKEN };
+        const change = kind === "add" ? { kind, ...node } : { kind, name };
+        const say = (line: string): void => this.world.trace.line(1000 * this.world.nowMs, line);
+        const command = (): Promise<unknown> => changeCoordinators(change, { ...options, timeoutMs: LIST_CHANGE_TIMEOUT_MS, say });
+        // What is refused while others are down, as an operator does.
+        while (!(await command().then(() => true, isDecided))) await sleep(clock, CONNECT_AGAIN_MS);
+        if (kind === "add") this.#coordinators = [...this.#coordinators, name];
+      },
+    };
+  }
+
   /** A client process with its connected client; it lives as long as the world. */
   async client(
     name: string,
@@ -171,7 +199,8 @@ export class Cluster {
         const service = composeTxnCoordinator(config, {
           environment: context.env,
           limits: this.swarm.transactions,
-          membership: simulatedMembership(context, config.coordinators, name),
+          membership: simulatedListedMembership(context, name),
+          onFailed: (cause) => context.exit(cause.message),
         });
         this.#services.set(name, service);
         await service.start();
@@ -241,6 +270,12 @@ export class Cluster {
       this.swarm.cpu,
     );
   }
+}
+
+/** Throws what an operator would not try again. */
+function isDecided(thrown: unknown): false {
+  if (toConcordError(thrown).code !== "PRECONDITION_FAILED") throw thrown;
+  return false;
 }
 
 /** Of the node at this place among its kind. */

@@ -1,10 +1,12 @@
-import type { Membership } from "@concord/failure-detection";
+import type { ListedMembership, Membership } from "@concord/failure-detection";
+import { assignable } from "@concord/ownership";
 import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import {
   HAND_OVER_MS,
+  LIST_TIMEOUT_MS,
   LOST_TAKER_MS,
   POLL_MS,
   RELEASE_TIMEOUT_MS,
@@ -12,6 +14,7 @@ import {
   TAKE_OVER_AGAIN_MS,
   VERIFY_TIMEOUT_MS,
 } from "../limits.ts";
+import type { CoordinatorLists } from "./coordinator-lists.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
@@ -22,11 +25,11 @@ import { warmUp } from "./warm-up.ts";
 /** What all groups share, and who serves them. */
 export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits"> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
-  /** All of them; the first serves the system group. */
-  readonly coordinators: readonly Coordinator[];
+  /** All of them; the first that may serve groups serves the system group. */
+  readonly lists: CoordinatorLists;
   readonly groupCount: number;
   readonly masters: Masters;
-  readonly membership: Membership;
+  readonly membership: Membership | ListedMembership;
   readonly peers: Peers;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
@@ -71,7 +74,17 @@ export class Groups {
   }
 
   get coordinators(): readonly Coordinator[] {
-    return this.reachable(this.#options.coordinators);
+    const { members } = this.#options.lists.current;
+    return this.reachable(members.map(({ name, address, datacenter }) => ({ name, address, datacenter })));
+  }
+
+  get lists(): CoordinatorLists {
+    return this.#options.lists;
+  }
+
+  /** A majority hears the coordinator, and so does this one. */
+  hears(name: string): boolean {
+    return this.#standing.hears(name);
   }
 
   /** The nodes with the addresses at which clients reach them. */
@@ -88,10 +101,10 @@ export class Groups {
 
   /** Of all coordinators the one that serves the group, or is about to. GROUP_MISMATCH when the map does not have it. */
   masterOf(id: string): Coordinator {
-    const { coordinators, settings } = this.#options;
+    const { settings } = this.#options;
     if (id !== SYSTEM_GROUP) masterOf(this.map, id);
     const name = this.epochOf(id) === undefined ? this.#standing.masterOf(id) : settings.nodeName;
-    return coordinators.find((coordinator) => coordinator.name === name)!;
+    return this.#coordinator(name);
   }
 
   /**
@@ -135,7 +148,7 @@ export class Groups {
    * serve; goes on as master and standby until `stop`.
    */
   async start(signal: AbortSignal): Promise<void> {
-    await this.#standing.start();
+    await this.#standing.start(signal);
     void this.#watchStanding();
     while (!this.#standing.works) {
       if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
@@ -213,15 +226,20 @@ export class Groups {
   }
 
   /**
-   * The coordinator `to` is to serve the group (TX17): what is open here goes on to its end, or is aborted after HAND_OVER_MS; nothing new begins. Resolves
-   * when this coordinator serves the group no longer.
+   * The coordinator `to` is to serve the group by this version of the list (TX17): what is open here goes on to its end, or is aborted after
+   * HAND_OVER_MS; nothing new begins. Resolves when this coordinator serves the group no longer. By a newer list the group may be another's: nothing is
+   * released then. Answers the version known here.
    */
-  async release(id: string, to: string): Promise<void> {
+  async release(id: string, to: string, listVersion: number): Promise<number> {
+    await this.#untilListed(listVersion);
+    const { version } = this.#options.lists.current;
+    if (version > listVersion) return version;
     this.#standing.returned(to);
     const group = this.#own.get(id);
-    if (group === undefined) return;
+    if (group === undefined) return version;
     this.#options.log.info("a group is handed over", { group: id, to });
     await group.handOver(HAND_OVER_MS);
+    return version;
   }
 
   /**
@@ -229,10 +247,10 @@ export class Groups {
    * Resolves when those that live serve them, so that this node's replica is there for the takeover; at most after `graceMs`.
    */
   async handOver(graceMs: number): Promise<void> {
-    const { coordinators, settings, peers } = this.#options;
+    const { settings, peers } = this.#options;
     if (this.#standing.isAlone || !this.#standing.works || graceMs === 0) return;
     this.#standing.left(settings.nodeName);
-    const others = coordinators.filter(({ name }) => name !== settings.nodeName && this.#standing.isPresent(name));
+    const others = this.coordinators.filter(({ name }) => name !== settings.nodeName && this.#standing.isPresent(name));
     await Promise.all(others.map(({ name, address }) => this.#untilAnswered(name, peers.leave(address, graceMs))));
   }
 
@@ -288,7 +306,11 @@ export class Groups {
   async #untilDuty(id: string): Promise<boolean> {
     const { signal } = this.#stopping;
     let follows = false;
+    let { view } = this.#standing;
     while (!signal.aborted) {
+      // By another list any other may have served until now.
+      if (view !== this.#standing.view) follows = false;
+      view = this.#standing.view;
       const isMaster = this.#standing.duty(id).kind === "serve";
       if (isMaster && this.#standing.works) break;
       follows = this.#standing.works;
@@ -345,9 +367,29 @@ export class Groups {
 
   /** Only what the other one has open gains by it: whatever it answers, or none, the epoch decides (TXD1). */
   async #askRelease(id: string, name: string, signal: AbortSignal): Promise<void> {
-    const { coordinators, peers } = this.#options;
-    const { address } = coordinators.find((coordinator) => coordinator.name === name)!;
-    await this.#untilAnswered(name, peers.release(address, id, RELEASE_TIMEOUT_MS), signal);
+    const { lists, peers } = this.#options;
+    const { version } = lists.current;
+    const { address } = this.#coordinator(name);
+    let known = version;
+    const asked = peers
+      .release(address, { group: id, listVersion: version }, RELEASE_TIMEOUT_MS)
+      .then((answered) => void (known = answered));
+    await this.#untilAnswered(name, asked, signal);
+    await this.#untilListed(known);
+  }
+
+  #coordinator(name: string): Coordinator {
+    return this.coordinators.find((coordinator) => coordinator.name === name)!;
+  }
+
+  /** The list was read in this version or a newer one, or cannot be in time. */
+  async #untilListed(version: number): Promise<void> {
+    const { lists, clock } = this.#options;
+    const endsAtMs = clock.monotonicMs() + LIST_TIMEOUT_MS;
+    while (lists.current.version < version && clock.monotonicMs() < endsAtMs && !this.#stopping.signal.aborted) {
+      lists.readSoon();
+      await Promise.race([this.#standing.changed(), sleep(clock, POLL_MS)]);
+    }
   }
 
   /** The other coordinator has answered in whatever way, or is called gone, or the signal is aborted. */
@@ -364,10 +406,10 @@ export class Groups {
 
   /** The first master of the system group writes the map. */
   async #makeMap(group: TransactionGroup, signal: AbortSignal): Promise<void> {
-    const { coordinators, groupCount, masters, settings, clock, random, log } = this.#options;
+    const { lists, groupCount, masters, settings, clock, random, log } = this.#options;
     const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
     if (present.map !== undefined) return;
-    const names = coordinators.map((coordinator) => coordinator.name);
+    const names = assignable(lists.current).map(({ name }) => name);
     const map = evenGroupMap(groupCount, masters === "spread" ? names : names.slice(0, 1));
     await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
     log.info("group map created", { groups: map.groups.length });
@@ -450,9 +492,9 @@ export class Groups {
   }
 
   async #readMap(): Promise<GroupMap | undefined> {
-    const { rows, settings, coordinators } = this.#options;
+    const { rows, settings } = this.#options;
     const stored = await readGroupMap(rows, settings.storageTimeoutMs);
-    return stored === undefined ? undefined : { ...stored, systemMaster: coordinators[0]!.name };
+    return stored === undefined ? undefined : { ...stored, systemMaster: this.#standing.ranksOf(SYSTEM_GROUP)[0]! };
   }
 
   async #repeated<Answer>(signal: AbortSignal, action: () => Promise<Answer | undefined>): Promise<Answer> {

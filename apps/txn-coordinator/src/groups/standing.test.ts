@@ -1,15 +1,26 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
+import { foundingList } from "@concord/ownership";
+import { MemoryRowStore } from "@concord/port-contracts";
 import { silentLog, silentMetrics } from "@concord/runtime";
 import { ScriptedMembership } from "../test/scripted-membership.ts";
+import { CoordinatorLists } from "./coordinator-lists.ts";
 import { Standing } from "./standing.ts";
 
 test("[TX14] standing: a coordinator is called gone and works again, this one is lost: each verdict is counted by its subject", async () => {
   const counted: string[] = [];
   const membership = new ScriptedMembership();
   const standing = new Standing({
-    coordinators: ["c0", "c1", "c2"].map((name) => ({ name, address: `${name}:1`, datacenter: name })),
+    lists: new CoordinatorLists({
+      configured: foundingList(["c0", "c1", "c2"].map((name) => ({ name, address: `${name}:1`, datacenter: name }))),
+      nodeName: "c0",
+      rows: new MemoryRowStore(),
+      clock: nodeClock,
+      log: silentLog,
+      membership: undefined,
+      onFailed: assert.fail,
+    }),
     nodeName: "c0",
     masters: "together",
     membership,
@@ -20,7 +31,7 @@ test("[TX14] standing: a coordinator is called gone and works again, this one is
       count: (name, value, labels) => void counted.push(`${name} ${labels?.["about"]} ${labels?.["verdict"]} ${value}`),
     },
   });
-  await standing.start();
+  await standing.start(new AbortController().signal);
   membership.about(2, "gone");
   membership.about(2, "works");
   membership.self("lost");

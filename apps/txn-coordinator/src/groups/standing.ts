@@ -1,15 +1,16 @@
-import type { Membership, SelfVerdict } from "@concord/failure-detection";
-import { askedToRelease, dutyOf, place, servingMember, type Duty, type View } from "@concord/ownership";
+import type { ListedMembership, Membership, SelfVerdict, Verdict } from "@concord/failure-detection";
+import { askedToRelease, assignable, dutyOf, place, servingMember, type Duty, type RecordedList, type View } from "@concord/ownership";
 import type { Clock, Log, Metrics } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
-import type { Coordinator, Masters } from "./coordinators.ts";
+import type { CoordinatorLists } from "./coordinator-lists.ts";
+import type { Masters } from "./coordinators.ts";
 
 export interface StandingOptions {
-  readonly coordinators: readonly Coordinator[];
+  readonly lists: CoordinatorLists;
   readonly nodeName: string;
   readonly masters: Masters;
-  readonly membership: Membership;
+  readonly membership: Membership | ListedMembership;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -18,47 +19,68 @@ export interface StandingOptions {
 /** What the cluster says of each coordinator, and which groups this one should therefore serve (TX14, TX16, TX17). */
 export class Standing {
   readonly #options: StandingOptions;
-  readonly #failed = new Set<string>();
+  /** The newest about each. */
+  readonly #verdicts = new Map<string, Verdict>();
   /** Coordinators that are about to stop: their groups are for others, though they still beat. */
   readonly #leaving = new Set<string>();
   #self: SelfVerdict = "joining";
   #losses = 0;
+  #map: GroupMap | undefined;
   #view: View;
   #changed = Promise.withResolvers<void>();
 
   constructor(options: StandingOptions) {
     this.#options = options;
-    this.#view = viewOf(options, undefined);
+    this.#view = viewOf(options.lists.current, options.masters, undefined);
   }
 
-  /** Beats from now on. Rejects when it cannot. */
-  start(): Promise<void> {
-    const { coordinators, membership, log, metrics } = this.#options;
-    return membership.start((change) => {
+  /** Beats from the moment on at which this coordinator is in the list. Rejects when it cannot, or is stopped before. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { lists, membership, log, metrics, nodeName } = this.#options;
+    await lists.start(signal, () => this.#relisted());
+    this.#relisted();
+    const onNewerList = (): void => lists.readSoon();
+    await membership.start((change) => {
+      const about = change.kind === "self" ? nodeName : lists.at(change.member)?.name;
+      // Of a member that the newest list does not have.
+      if (about === undefined) return;
       if (change.kind === "self") {
         this.#self = change.verdict;
         if (change.verdict === "lost") this.#losses += 1;
       } else {
-        const { name } = coordinators[change.member]!;
-        this.#leaving.delete(name);
-        if (change.verdict === "gone" || change.verdict === "stuck") this.#failed.add(name);
-        else this.#failed.delete(name);
+        this.#leaving.delete(about);
+        this.#verdicts.set(about, change.verdict);
       }
-      const about = change.kind === "self" ? this.#options.nodeName : coordinators[change.member]!.name;
       log.info("the coordinators' opinion changed", { about, opinion: change.verdict });
       metrics.count("coordinator_verdicts_total", 1, { about, verdict: change.verdict });
       this.wake();
-    });
+    }, onNewerList);
   }
 
   stop(): Promise<void> {
-    return this.#options.membership.stop();
+    const { lists, membership } = this.#options;
+    lists.stop();
+    return membership.stop();
   }
 
   /** Standbys are computed from it, at each coordinator alike (I2 of the ownership README). */
   mapRead(map: GroupMap): void {
-    this.#view = viewOf(this.#options, map);
+    this.#map = map;
+    this.#relisted();
+  }
+
+  /** Whatever is computed from the list is computed anew (TX3). */
+  #relisted(): void {
+    const { lists, masters } = this.#options;
+    this.#view = viewOf(lists.current, masters, this.#map);
+    const names = new Set(this.#view.members.map(({ name }) => name));
+    for (const known of [this.#leaving, this.#verdicts]) for (const name of known.keys()) if (!names.has(name)) known.delete(name);
     this.wake();
+  }
+
+  /** The list and the map from which masters and standbys are computed; another object after each change of them. */
+  get view(): View {
+    return this.#view;
   }
 
   /** A majority hears this coordinator, and none can have called it gone yet (I2 of the failure-detection README). */
@@ -78,7 +100,7 @@ export class Standing {
   }
 
   get isAlone(): boolean {
-    return this.#options.coordinators.length === 1;
+    return this.#options.lists.isAlone;
   }
 
   duty(group: string): Duty {
@@ -98,7 +120,13 @@ export class Standing {
 
   /** What the majority says of another coordinator; one that leaves has not failed yet. */
   hasFailed(name: string): boolean {
-    return this.#failed.has(name);
+    const verdict = this.#verdicts.get(name);
+    return verdict === "gone" || verdict === "stuck";
+  }
+
+  /** A majority hears the coordinator, and so does this one. */
+  hears(name: string): boolean {
+    return name === this.#options.nodeName ? this.works : this.#verdicts.get(name) === "works";
   }
 
   /** Neither failed nor leaving, as far as this coordinator knows. */
@@ -107,11 +135,11 @@ export class Standing {
   }
 
   /**
-   * The coordinators that may serve the group now and can be asked to release it: those that leave, and those after this one in the ranks. `follows`:
-   * this one saw a master before it at work, so none after it serves.
+   * The coordinators that may serve the group now and can be asked to release it. `follows`: by the view as it is this one saw a master before it at
+   * work, so only those that leave may.
    */
   releasing(group: string, follows: boolean): readonly string[] {
-    const opinions = { failed: (name: string) => this.#failed.has(name), leaving: (name: string) => this.#leaving.has(name) };
+    const opinions = { failed: (name: string) => this.hasFailed(name), leaving: (name: string) => this.#leaving.has(name) };
     return askedToRelease(this.#view, group, this.#options.nodeName, opinions, follows);
   }
 
@@ -138,19 +166,23 @@ export class Standing {
 
   #isOut(name: string): boolean {
     if (this.#leaving.has(name)) return true;
-    return name === this.#options.nodeName ? this.#self === "lost" : this.#failed.has(name);
+    return name === this.#options.nodeName ? this.#self === "lost" : this.hasFailed(name);
   }
 }
 
-/** Masters as the map has them, where they are configured; standbys in other datacenters (TX16). The first coordinator has the system group. */
-function viewOf({ coordinators, masters }: StandingOptions, map: GroupMap | undefined): View {
+/**
+ * Masters as the map has them, where the list has these; standbys in other datacenters (TX16). The first coordinator has the system group. From list and map
+ * alone, so that all who have read the same agree, whatever came before (TX3).
+ */
+function viewOf(list: RecordedList, masters: Masters, map: GroupMap | undefined): View {
   const groups = map?.groups ?? [];
+  const members = assignable(list);
   const placed = place(
     groups.map(({ id }) => id),
-    coordinators,
+    members,
     { ranks: RANKS, before: new Map(groups.map(({ id, master }) => [id, [master]])), owners: masters },
   );
-  const before = new Map([[SYSTEM_GROUP, [coordinators[0]!.name]]]);
-  const system = place([SYSTEM_GROUP], coordinators, { ranks: RANKS, before });
-  return { version: map?.version ?? 0n, members: coordinators, placement: new Map([...system, ...placed]) };
+  const before = new Map([[SYSTEM_GROUP, [members[0]!.name]]]);
+  const system = place([SYSTEM_GROUP], members, { ranks: RANKS, before });
+  return { version: BigInt(list.version), members: list.members, placement: new Map([...system, ...placed]) };
 }

@@ -13,14 +13,13 @@ export function leaveHandler(coordinator: Context): Handler<CoordinatorService, 
 
 /** Release: another coordinator is to serve the group; answers when this one does not any more. */
 export function releaseHandler(coordinator: Context): Handler<CoordinatorService, "Release"> {
-  return async ({ name, group }) => {
-    await coordinator.groups.release(group, checkedName(coordinator, name));
-    return {};
+  return async ({ name, group, listVersion }) => {
+    return { listVersion: await coordinator.groups.release(group, checkedName(coordinator, name), listVersion) };
   };
 }
 
-function checkedName({ config }: Context, name: string): string {
-  const isOther = name !== config.nodeName && config.coordinators.some((node) => node.name === name);
+function checkedName({ config, groups }: Context, name: string): string {
+  const isOther = name !== config.nodeName && groups.coordinators.some((node) => node.name === name);
   if (!isOther) throw malformed(`${name} is none of the other coordinators`);
   return name;
 }

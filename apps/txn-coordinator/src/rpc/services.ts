@@ -1,9 +1,10 @@
 import { IdService } from "@concord/protos-ids";
-import { CoordinatorService, SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
+import { CoordinatorListService, CoordinatorService, SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
 import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Context } from "../context.ts";
 import { TOPOLOGY_WATCHES_MAX } from "../limits.ts";
 import { commitHandler } from "./commit.ts";
+import { changeListHandler, getListHandler } from "./coordinator-list.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { executeHandler } from "./execute.ts";
 import { generateIdsHandler } from "./generate-ids.ts";
@@ -21,7 +22,7 @@ import { writeHandler } from "./write.ts";
 
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
-/** Every service of a txn-coordinator; all but one are for clients. */
+/** Every service of a txn-coordinator; all but two are for clients. */
 export function defineServices(coordinator: Context, authenticator: Authenticator): readonly Service[] {
   const { clock, log, metrics } = coordinator.environment;
   const environment = { clock, log, metrics, authenticator };
@@ -55,6 +56,14 @@ export function defineServices(coordinator: Context, authenticator: Authenticato
         contract: CoordinatorService,
         unary: { Leave: leaveHandler(coordinator), Release: releaseHandler(coordinator) },
         roles: ["coordinator"],
+      },
+      environment,
+    ),
+    defineService(
+      {
+        contract: CoordinatorListService,
+        unary: { GetList: getListHandler(coordinator), ChangeList: changeListHandler(coordinator) },
+        roles: ["coordinator", "operator"],
       },
       environment,
     ),

@@ -13,9 +13,10 @@ export function watchTopologyHandler(coordinator: Context): StreamHandlers<Topol
     while (!signal.aborted) {
       const changed = groups.changed();
       const topology = topologyOf(coordinator);
-      const routes = topology.groups!.map(({ id, master, epoch }) => `${id} ${master} ${epoch}`).join();
-      if (routes !== sent) await stream.send({ topology });
-      sent = routes;
+      const routes = topology.groups!.map(({ id, master, epoch }) => `${id} ${master} ${epoch}`);
+      const said = [...routes, ...topology.coordinators!.map(({ name, address }) => `${name} ${address}`)].join();
+      if (said !== sent) await stream.send({ topology });
+      sent = said;
       await changedOrAborted(changed, signal);
       // All groups of a failed coordinator move in one turn or in a few: they go as one message.
       await new Promise<void>((resolve) => environment.clock.defer(resolve));

@@ -24,6 +24,8 @@ const GROUPS = systemTable(
   ],
 );
 
+const COORDINATORS = systemTable("concord_coordinators", ["kind"], [], [{ name: "list", type: "text" }]);
+
 const WARM_UPS = systemTable("concord_warm_ups", ["node"], ["kind"], [{ name: "transactions", type: "bigint" }]);
 
 const text = (value: string): CellValue => ({ kind: "text", value });
@@ -44,6 +46,13 @@ export function groupRow(id: string, fromToken: Uint8Array, master: string): Tab
 /** `rowCount`: how many rows belong to this version, so that a reader knows when it has them all. */
 export function versionRow(key: RowKey, version: bigint, rowCount: number): TableWrite {
   return insertion(VERSIONS, key, { version: { kind: "bigint", value: version }, row_count: { kind: "bigint", value: BigInt(rowCount) } });
+}
+
+/** The list of coordinators, where it was changed since it was configured (TX32). */
+export const COORDINATOR_LIST_KEY: RowKey = { table: COORDINATORS.name, partition: [text("coordinators")], clustering: [] };
+
+export function coordinatorListRow(list: string): TableWrite {
+  return insertion(COORDINATORS, COORDINATOR_LIST_KEY, { list: text(list) });
 }
 
 /** Of a coordinator's warm-up, which alone reads it. */

@@ -21,6 +21,7 @@ import {
 } from "@concord/runtime";
 import { cellToWire, type CellValue } from "@concord/values";
 import assert from "node:assert/strict";
+import { ScriptedListedMembership } from "./scripted-listed-membership.ts";
 import { ScriptedMembership } from "./scripted-membership.ts";
 import { composeTxnCoordinator, txnCoordinatorSchema, type TxnCoordinatorService } from "../index.ts";
 
@@ -166,12 +167,17 @@ export class CoordinatorFixture {
   nodes: readonly { readonly name: string; readonly address: string; readonly datacenter: string }[] = [];
   /** By coordinator, of those composed last. */
   readonly memberships: ScriptedMembership[] = [];
+  /** Why each one ended that had to. */
+  readonly failures: string[] = [];
   readonly #settings: object;
+  /** The list of coordinators may be changed while they run. */
+  readonly #isListed: boolean;
   #randomState = 1;
 
   /** Of the coordinators' configuration, besides what the fixture decides. */
-  constructor(settings: { readonly masters?: "together" } = {}) {
+  constructor({ isListed, ...settings }: { readonly masters?: "together"; readonly isListed?: boolean } = {}) {
     this.#settings = settings;
+    this.#isListed = isListed ?? false;
   }
 
   async start(count = 1): Promise<this> {
@@ -195,6 +201,7 @@ export class CoordinatorFixture {
       listenAddress,
       coordinators,
       coordinatorToken: "secret-c",
+      operatorToken: "secret-o",
       storageProxies: [{ name: "none", address: "none:1" }],
       groupCount: 4,
       ...this.#settings,
@@ -203,12 +210,13 @@ export class CoordinatorFixture {
       environment: this.environment(),
       stores: { rows: this.rows, groupLog: this.log },
       membership: this.#membership(coordinators.length),
+      onFailed: ({ message }) => void this.failures.push(message),
     });
   }
 
   #membership(members: number): Membership {
     if (members === 0) return ALONE;
-    const membership = new ScriptedMembership();
+    const membership = this.#isListed ? new ScriptedListedMembership() : new ScriptedMembership();
     this.memberships.push(membership);
     return membership;
   }
@@ -252,7 +260,7 @@ export function checksum(bytes: Uint8Array): number {
   return hash;
 }
 
-export type Service = "TransactionService" | "SchemaService" | "TopologyService";
+export type Service = "TransactionService" | "SchemaService" | "TopologyService" | "CoordinatorListService" | "CoordinatorService";
 export type Answer = Record<string, never> & Record<string, unknown>;
 
 /** Calls by method name, unary or over one session. */

@@ -92,7 +92,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     about:
       "The list of members changes again while members may still count by the version before the last (I5 of the failure-detection README).",
     scenario: "detection",
-    edits: [{ file: "libs/failure-detection/src/limits.ts", search: "nextListAfterMs: 3_400,", replace: "nextListAfterMs: 100," }],
+    edits: [{ file: "libs/failure-detection/src/limits.ts", search: "nextListAfterMs: 7_000,", replace: "nextListAfterMs: 100," }],
   },
   {
     name: "list-outlives-its-reading",

@@ -1,5 +1,6 @@
 import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { LOCK_FAULTS } from "./lock-faults.ts";
+import { MEMBERS_FAULTS } from "./members-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
@@ -28,6 +29,7 @@ const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...FAILOVER_FAULTS,
   ...LOCK_FAULTS,
+  ...MEMBERS_FAULTS,
   ...OBJECT_FAULTS,
   ...OWNERSHIP_FAULTS,
   ...STORE_FAULTS,

@@ -7,7 +7,7 @@ const HISTORIES = 6;
 const LIST_HISTORIES = 6;
 /** Members that may be in the list at a time. */
 const PLACES = 6;
-const LIST_STEP_MS_MAX = 1_200;
+const LIST_STEP_MS_MAX = 2_400;
 const STEPS_MAX = 20;
 const STEP_MS_MAX = 700;
 const PAUSE_MS_MAX = 2_500;

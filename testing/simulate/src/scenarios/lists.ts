@@ -24,6 +24,8 @@ export interface ListRun {
   /** Appends begun, by entity. */
   readonly appends: number[];
   readonly keysUsed: Set<string>;
+  /** Transactions that did not commit in all their tries, and why. */
+  readonly failures: string[];
   /** Longest pause between two operations of a transaction. */
   readonly pauseMs: number;
   elements: number;
@@ -37,7 +39,7 @@ interface ListRow {
 
 export function newListRun(cluster: Cluster, entities: number, pauseMs: number): ListRun {
   const appends = Array.from({ length: entities }, () => 0);
-  return { cluster, history: [], appends, keysUsed: new Set(), pauseMs, elements: 0, isOver: false };
+  return { cluster, history: [], appends, keysUsed: new Set(), failures: [], pauseMs, elements: 0, isOver: false };
 }
 
 export async function appendToLists(run: ListRun, db: ConcordClient, env: Environment, client: string): Promise<void> {
@@ -172,5 +174,6 @@ export function countOutcomes(history: readonly CheckedTransaction[]): Outcomes 
 
 function failure(run: ListRun, name: string, thrown: unknown): "fail" | "info" {
   reportBug(run.cluster.world, name, thrown);
+  run.failures.push(`${name}: ${String(thrown)}`);
   return outcomeOf(thrown);
 }

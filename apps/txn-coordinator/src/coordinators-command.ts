@@ -1,0 +1,167 @@
+// `txn-coordinator coordinators list|add|remove`: shows or changes the list of coordinators while they run (TX32).
+import type { ConfigProcess } from "@concord/config";
+import { CoordinatorListService, type GetListResponse } from "@concord/protos-txn";
+import type { ListChange } from "@concord/ownership";
+import { bearer, callUnary } from "@concord/rpc";
+import { ConcordError, sleep, toConcordError, type Channel, type Clock, type Transport } from "@concord/runtime";
+import { coordinatorShape, type TxnCoordinatorConfig } from "./config.ts";
+import { COMMAND_CALL_TIMEOUT_MS, COMMAND_POLL_MS, COMMAND_TIMEOUT_MS } from "./limits.ts";
+
+export const COORDINATORS_USAGE = `usage: txn-coordinator coordinators list
+       txn-coordinator coordinators add NAME HOST:PORT DATACENTER
+       txn-coordinator coordinators remove NAME
+  with the options of any coordinator; it asks the coordinators that they name, with operatorToken or coordinatorToken.
+  A coordinator that is added may run already: it waits until it is in the list. One that is removed hands its groups over and ends.
+`;
+
+export type CoordinatorsCommand = { readonly kind: "list" } | ListChange;
+
+/** In front of it the interpreter and the script. */
+const COMMAND_AT = 2;
+
+/** The command in front of the options, and the process without it. Prints the usage and ends the process with 2 when it is none. */
+export function coordinatorsCommandOf(process: ConfigProcess): {
+  readonly command: CoordinatorsCommand | undefined;
+  readonly process: ConfigProcess;
+} {
+  const [name, ...words] = process.argv.slice(COMMAND_AT);
+  if (name !== "coordinators") return { command: undefined, process };
+  const options = words.findIndex((word) => word.startsWith("-"));
+  const given = options < 0 ? words : words.slice(0, options);
+  const command = commandOf(given);
+  if (command === undefined) {
+    process.stderr.write(COORDINATORS_USAGE);
+    return process.exit(2);
+  }
+  const { env, stdout, stderr } = process;
+  const argv = [...process.argv.slice(0, COMMAND_AT), ...words.slice(given.length)];
+  return { command, process: { argv, env, stdout, stderr, exit: (code) => process.exit(code) } };
+}
+
+function commandOf([verb, name, address, datacenter, ...more]: readonly string[]): CoordinatorsCommand | undefined {
+  if (verb === "list" && name === undefined) return { kind: "list" };
+  if (verb === "remove" && name !== undefined && address === undefined) return { kind: "remove", name };
+  const added = coordinatorShape.safeParse({ name, address, datacenter });
+  if (verb === "add" && added.success && datacenter !== undefined && more.length === 0) return { kind: "add", ...added.data };
+  return undefined;
+}
+
+export interface ListCallOptions {
+  /** Of coordinators; each is asked until one answers. */
+  readonly addresses: readonly string[];
+  readonly transport: Transport;
+  readonly token: string | undefined;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+  /** What is waited for, and each version of the list. */
+  readonly say: (line: string) => void;
+}
+
+/** Changes the list step by step until it is as asked for. Repeating it after a failure goes on where that one stopped. */
+export async function changeCoordinators(change: ListChange, options: ListCallOptions): Promise<GetListResponse> {
+  const { clock, timeoutMs, say } = options;
+  const { kind, ...what } = change;
+  const calls = new ListCalls(options);
+  const endsAtMs = clock.monotonicMs() + timeoutMs;
+  let said = "";
+  try {
+    while (clock.monotonicMs() < endsAtMs) {
+      const answer = await calls.tried((channel, call) =>
+        callUnary(channel, CoordinatorListService.methods.ChangeList, kind === "add" ? { add: what } : { remove: what }, call),
+      );
+      if (answer?.done === true) return answer.list!;
+      const line = answer === undefined ? calls.problem : answer.waitsFor !== "" ? answer.waitsFor : textOfList(answer.list!);
+      if (line !== said) say(line);
+      said = line;
+      await sleep(clock, COMMAND_POLL_MS);
+    }
+  } finally {
+    calls.close();
+  }
+  throw new ConcordError("DEADLINE_EXCEEDED", `not done within ${timeoutMs} ms: ${said}; the same command goes on from here`);
+}
+
+/** A list as lines of a table. */
+export function textOfList({ version, coordinators }: GetListResponse): string {
+  const lines = coordinators.map(({ name, address, datacenter, state }) => {
+    return `  ${name} ${address} ${datacenter} ${state.replace("LISTED_STATE_", "").toLowerCase()}`;
+  });
+  return [`version ${version}${version === 0 ? " (as configured)" : ""}`, ...lines].join("\n");
+}
+
+/** Calls to any of the coordinators: one that does not answer is passed over. */
+class ListCalls {
+  readonly #options: ListCallOptions;
+  readonly #channels = new Map<string, Channel>();
+  #at = 0;
+  /** Named by one that passes nothing on. */
+  #master: string | undefined;
+  problem = "";
+
+  constructor(options: ListCallOptions) {
+    this.#options = options;
+  }
+
+  /** The answer; undefined: none now, for `problem`. Throws what no repetition helps against. */
+  async tried<Answer>(call: (channel: Channel, options: Parameters<typeof callUnary>[3]) => Promise<Answer>): Promise<Answer | undefined> {
+    const { addresses, token } = this.#options;
+    const address = this.#master ?? addresses[this.#at % addresses.length]!;
+    this.#master = undefined;
+    try {
+      return await call(this.#channelTo(address), { timeoutMs: COMMAND_CALL_TIMEOUT_MS, metadata: bearer(token) });
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      if (error.kind === "rejected" || error.kind === "corrupt") throw error;
+      this.problem = `no answer yet: ${error.message}`;
+      this.#at += 1;
+      if (error.code === "NOT_MASTER") this.#master = error.metadata["address"];
+      return undefined;
+    }
+  }
+
+  close(): void {
+    for (const channel of this.#channels.values()) channel.close();
+  }
+
+  #channelTo(address: string): Channel {
+    const channel = this.#channels.get(address) ?? this.#options.transport.connect(address);
+    this.#channels.set(address, channel);
+    return channel;
+  }
+}
+
+export interface CommandOptions {
+  readonly config: TxnCoordinatorConfig;
+  readonly transport: Transport;
+  readonly clock: Clock;
+  readonly process: Pick<ConfigProcess, "stdout" | "stderr" | "exit">;
+}
+
+/** Prints what it did and ends the process: 0 when done, 1 with the reason when not. */
+export async function endWithCoordinatorsCommand(command: CoordinatorsCommand, options: CommandOptions): Promise<never> {
+  const { config, transport, clock, process } = options;
+  const { coordinators, listenAddress, operatorToken, coordinatorToken } = config;
+  const say = (line: string): void => void process.stdout.write(`${line}\n`);
+  const addresses = coordinators.length > 0 ? coordinators.map(({ address }) => address) : [listenAddress];
+  const calls = { addresses, transport, clock, token: operatorToken ?? coordinatorToken, timeoutMs: COMMAND_TIMEOUT_MS, say };
+  try {
+    say(textOfList(command.kind === "list" ? await list(calls) : await changeCoordinators(command, calls)));
+  } catch (thrown) {
+    process.stderr.write(`coordinators ${command.kind}: ${toConcordError(thrown).message}\n`);
+    return process.exit(1);
+  }
+  return process.exit(0);
+}
+
+async function list(options: ListCallOptions): Promise<GetListResponse> {
+  const calls = new ListCalls(options);
+  try {
+    for (const _ of options.addresses) {
+      const answer = await calls.tried((channel, call) => callUnary(channel, CoordinatorListService.methods.GetList, {}, call));
+      if (answer !== undefined) return answer;
+    }
+    throw new ConcordError("CONNECTION_LOST", calls.problem);
+  } finally {
+    calls.close();
+  }
+}
