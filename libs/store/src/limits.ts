@@ -15,7 +15,7 @@ export interface StoreLimits {
 }
 
 export const STORE_LIMITS: StoreLimits = {
-  checkpointBytes: 8 * MIB,
+  checkpointBytes: 24 * MIB,
   checkpointAgeMs: 5_000,
   dirtyBytesMax: 64 * MIB,
   scanEntries: 1_024,
