@@ -41,7 +41,8 @@ export const QUEUED_OPENS_MAX = 4_096;
 export const QUEUED_OPEN_MS_MAX = 5_000;
 /** The list of coordinators is read so often: a few times in `listValidMs`. */
 export const LIST_READ_EVERY_MS = 1_000;
-/** A coordinator that is not in the list says so this often. */
+/** A coordinator that is not in the list reads it this often, and says this often that it waits. */
+export const LIST_AWAITED_POLL_MS = 200;
 export const LIST_AWAITED_LOG_EVERY_MS = 10_000;
 /** Budget of one reading of the list, and of asking a coordinator that leaves what it serves. */
 export const LIST_TIMEOUT_MS = 1_000;

@@ -261,6 +261,22 @@ test("chart: the ServiceMonitor scrapes the admin port of each service once", RE
   for (const each of scraped) assert.ok(each.spec.ports.some(({ name }) => name === wanted));
 });
 
+test(
+  "[TX32] chart: a coordinator beyond those of the first start: all are configured with the first ones, the new pod waits to be added",
+  RENDERING,
+  async () => {
+    const documents = await rendered({ ...RING, txnCoordinator: { replicas: 4, founders: 3 } });
+    const coordinators = startedPods(documents).filter(({ program }) => program === "txn-coordinator");
+    const founders = coordinators.slice(0, 3).map(({ name }) => name);
+    assert.equal(coordinators.length, 4);
+    for (const { config } of coordinators)
+      assert.deepEqual(
+        config.coordinators!.map((node) => (typeof node === "string" ? node : node.name)),
+        founders,
+      );
+  },
+);
+
 test("chart: a schema job on Cassandra, none on a ring; with an existing Secret no Secret", RENDERING, async () => {
   const kinds = async (values: object): Promise<readonly string[]> => (await rendered(values)).map(({ kind }) => kind);
   assert.ok((await kinds(ENGINES)).includes("Job"));

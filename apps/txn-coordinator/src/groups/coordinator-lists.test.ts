@@ -4,7 +4,7 @@ import { foundingList, type RecordedList } from "@concord/ownership";
 import { MemoryRowStore } from "@concord/port-contracts";
 import type { RowStore } from "@concord/ports";
 import { ConcordError, silentLog, type TimestampUs } from "@concord/runtime";
-import { LIST_READ_EVERY_MS, POLL_MS } from "../limits.ts";
+import { LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS } from "../limits.ts";
 import { COORDINATOR_LIST_KEY } from "../schema/system-tables.ts";
 import { ManualClock, settle } from "../test/coordinator-fixture.ts";
 import { ScriptedListedMembership } from "../test/scripted-listed-membership.ts";
@@ -103,10 +103,10 @@ test("[TX32] lists: one that is not in the list: it waits, says so, and starts w
   const fixture = new Fixture("c");
   let isStarted = false;
   const starting = fixture.start().then(() => (isStarted = true));
-  await fixture.clock.advance(10 * POLL_MS);
+  await fixture.clock.advance(10 * LIST_AWAITED_POLL_MS);
   assert.deepEqual([isStarted, fixture.membership.readings, fixture.warnings.length], [false, [], 1]);
   await fixture.write(listOf(1, "a", "b", "c"));
-  await fixture.clock.advance(2 * POLL_MS);
+  await fixture.clock.advance(LIST_AWAITED_POLL_MS);
   await starting;
   assert.deepEqual([fixture.versions, fixture.changes, fixture.failures], [[1], 1, []]);
   fixture.lists.stop();
@@ -117,7 +117,7 @@ test("lists: the stop comes while it waits: the start is rejected", async () => 
   const refused = assert.rejects(fixture.start(), { code: "DRAINING" });
   await settle();
   fixture.stop.abort();
-  await fixture.clock.advance(2 * POLL_MS);
+  await fixture.clock.advance(LIST_AWAITED_POLL_MS);
   await refused;
 });
 

@@ -2,7 +2,7 @@ import type { ListedMembership } from "@concord/failure-detection";
 import { byPlace, type ListedMember, type RecordedList } from "@concord/ownership";
 import type { RowStore } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Clock, type Log } from "@concord/runtime";
-import { LIST_AWAITED_LOG_EVERY_MS, LIST_READ_EVERY_MS, LIST_TIMEOUT_MS, POLL_MS } from "../limits.ts";
+import { LIST_AWAITED_LOG_EVERY_MS, LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS, LIST_TIMEOUT_MS, POLL_MS } from "../limits.ts";
 import { readStoredList } from "./stored-list.ts";
 
 export interface CoordinatorListsOptions {
@@ -73,7 +73,7 @@ export class CoordinatorLists {
         saidAtMs = clock.monotonicMs();
         log.warn("not in the list of coordinators: waits until it is added (txn-coordinator coordinators add)", { nodeName });
       }
-      await sleep(clock, POLL_MS, signal);
+      await sleep(clock, isOut ? LIST_AWAITED_POLL_MS : POLL_MS, signal);
     }
     void this.#readOn(membership);
   }

@@ -75,7 +75,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 
 {{- define "concord.config.txn-coordinator" -}}
 {{- $proxies := include "concord.members" (dict "root" . "service" "storage-proxy" "replicas" .Values.storageProxy.replicas) | fromJsonArray -}}
-{{- $coordinators := include "concord.members" (dict "root" . "service" "txn-coordinator" "replicas" .Values.txnCoordinator.replicas) | fromJsonArray -}}
+{{- $coordinators := include "concord.members" (dict "root" . "service" "txn-coordinator" "replicas" (.Values.txnCoordinator.founders | default .Values.txnCoordinator.replicas)) | fromJsonArray -}}
 {{ dict "storageProxies" $proxies "coordinators" $coordinators | toJson }}
 {{- end }}
 
