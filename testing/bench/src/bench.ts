@@ -24,9 +24,13 @@ export interface BenchOptions {
   readonly out: string | undefined;
   /** Ids of the window (dedup), rows (restart). */
   readonly ids: number;
-  /** Node names to profile; their .cpuprofile files are kept in this folder. */
   /** Kills of failover. */
   readonly kills: number;
+  /** Processes that only take CPU (soak). */
+  readonly busy: number;
+  /** When a client opens at the standbys too, milliseconds (txn); its default when undefined. */
+  readonly standbyDelayMs: number | undefined;
+  /** Node names to profile; their .cpuprofile files are kept in this folder. */
   readonly profileFolder: string | undefined;
   /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
   readonly kafka: readonly string[];
@@ -58,7 +62,7 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     run: overloadBench,
   },
   soak: {
-    what: "verdicts of three nodes against each other in --minutes of txn's load, while none dies: each is false; --in-flight has no effect",
+    what: "verdicts of three nodes against each other in --minutes of txn's load, while none dies: each is false, and the first one ends it; --in-flight has no effect",
     run: soakBench,
   },
   restart: { what: "seconds until --ids rows are served again, after a stop and after a kill in full load", run: restartBench },
@@ -79,6 +83,8 @@ ${Object.entries(BENCHES)
   --ids N            ids of the window, rows of restart (default 1000000)
   --kills N          kills of failover (default 50); --topology and --in-flight have no effect on it
   --minutes N        measured minutes of soak (default 30)
+  --busy N           processes that only take CPU beside soak's nodes (default 0)
+  --standby-delay MS clients open each transaction at the standbys too after so long, 0 = at once (txn; default the client's own)
   --out FILE         also write the figures as JSON
   --storage NAME     cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started (txn)
   --engines DIR      where it was started (default ${OWN_ENGINES.folder})
@@ -96,6 +102,8 @@ async function main(): Promise<void> {
       ids: { type: "string", default: "1000000" },
       kills: { type: "string", default: "50" },
       minutes: { type: "string", default: "30" },
+      busy: { type: "string", default: "0" },
+      "standby-delay": { type: "string" },
       out: { type: "string" },
       profile: { type: "string" },
       kafka: { type: "string", default: "" },
@@ -119,6 +127,10 @@ async function main(): Promise<void> {
   const [ids, kills, minutes] = [Number(values.ids), Number(values.kills), Number(values.minutes)];
   if (![seconds, ids, kills, minutes, ...levels].every((number) => Number.isInteger(number) && number > 0))
     throw new Error("--seconds, --in-flight, --ids, --kills and --minutes take whole numbers above 0");
+  const busy = Number(values.busy);
+  const standbyDelayMs = values["standby-delay"] === undefined ? undefined : Number(values["standby-delay"]);
+  if (![busy, standbyDelayMs ?? 0].every((number) => Number.isInteger(number) && number >= 0))
+    throw new Error("--busy and --standby-delay take whole numbers");
   await bench.run({
     seconds,
     levels,
@@ -126,6 +138,8 @@ async function main(): Promise<void> {
     ids,
     kills,
     minutes,
+    busy,
+    standbyDelayMs,
     out: values.out,
     profileFolder: values.profile,
     engines: enginesOf({ ...OWN_ENGINES, storage: values.storage, engines: values.engines }),

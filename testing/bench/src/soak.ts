@@ -1,5 +1,6 @@
 // Does a living node ever count as dead? Three nodes under the load of txn for minutes; what their majority said of each other is counted.
-import { mkdtempSync, rmSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
@@ -26,10 +27,12 @@ interface Minute extends Figures {
   readonly perSecond: number;
 }
 
-/** `--minutes` of load; a false verdict is an error at its end. */
+/** `--minutes` of load; it ends with the first false verdict, and what the nodes said about it. */
 export async function soakBench(options: BenchOptions): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
-  const constellation = await startForBench(folder, "three", options);
+  // Verdicts are in the log.
+  const constellation = await startForBench(folder, "three", { ...options, config: { logLevel: "info" } });
+  const busy = Array.from({ length: options.busy }, () => spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" }));
   const db = await connect({ coordinators: constellation.coordinators });
   try {
     await createAlbums(db);
@@ -43,15 +46,23 @@ export async function soakBench(options: BenchOptions): Promise<void> {
       const { falseVerdicts, stalls, stalledSeconds } = difference(await figuresOf(constellation), before);
       minutes.push({ perSecond, falseVerdicts, stalls, stalledSeconds });
       console.log(`minute ${minute}: ${perSecond.toFixed(0)} transactions/s; so far ${falseVerdicts} false verdicts, ${stalls} stalls`);
+      if (falseVerdicts > 0) break;
     }
     report(options, minutes, failed);
     const { falseVerdicts } = minutes.at(-1)!;
-    if (falseVerdicts > 0) throw new Error(`${falseVerdicts} verdicts against living nodes`);
+    if (falseVerdicts > 0) throw new Error(`${falseVerdicts} verdicts against living nodes\n${verdictsIn(constellation).join("\n")}`);
   } finally {
+    for (const process of busy) process.kill("SIGKILL");
     db.close();
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Changed opinions and stalls as the nodes logged them, by node. */
+function verdictsIn(constellation: Constellation): readonly string[] {
+  const logs = constellation.nodes.map(({ name }) => readFileSync(constellation.process(name).logFile, "utf8"));
+  return logs.flatMap((log) => log.split("\n")).filter((line) => /opinion changed|stood still/.test(line));
 }
 
 async function oneMinute(
@@ -88,12 +99,13 @@ function report(options: BenchOptions, minutes: readonly Minute[], failed: numbe
   const { falseVerdicts, stalls, stalledSeconds } = minutes.at(-1)!;
   const slowest = Math.min(...minutes.map(({ perSecond }) => perSecond));
   const mean = minutes.reduce((sum, { perSecond }) => sum + perSecond, 0) / minutes.length;
-  console.log(`\n${minutes.length} minutes, ${IN_FLIGHT} photos in flight, three nodes, none of which dies; ${machineLine(on)}\n`);
+  const beside = options.busy === 0 ? "" : `, beside ${options.busy} processes that only take CPU`;
+  console.log(`\n${minutes.length} minutes, ${IN_FLIGHT} photos in flight, three nodes, none of which dies${beside}; ${machineLine(on)}\n`);
   console.log(
     renderTable([
       ["false verdicts", "stalls above 50 ms", "their seconds", "transactions/s", "in the slowest minute", "failed"],
       [falseVerdicts, stalls, stalledSeconds, mean, slowest, failed].map((figure) => figure.toFixed(0)),
     ]),
   );
-  writeReport(options.out, { bench: "soak", machine: on, minutes, failed });
+  writeReport(options.out, { bench: "soak", machine: on, busy: options.busy, minutes, failed });
 }

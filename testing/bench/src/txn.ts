@@ -49,7 +49,8 @@ export async function txnBench(options: BenchOptions): Promise<void> {
 async function measureTopology(topology: TopologyName, options: BenchOptions, postgres: Postgres | undefined): Promise<Line[]> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
   const constellation = await startForBench(folder, topology, options);
-  const db = await connect({ coordinators: constellation.coordinators });
+  const { standbyDelayMs } = options;
+  const db = await connect({ coordinators: constellation.coordinators, ...(standbyDelayMs === undefined ? {} : { standbyDelayMs }) });
   const lines: Line[] = [];
   try {
     await createAlbums(db);

@@ -8,6 +8,7 @@ const TABLES = [
   "CREATE TABLE failover_items (list bigint, at int, value text, PRIMARY KEY (list, at))",
 ];
 const LISTS_TRIED_MAX = 100_000n;
+const CREATED_MS = 60_000;
 
 interface List {
   readonly id: bigint;
@@ -60,7 +61,7 @@ export class ListLoad {
 
   static async start(options: ListLoadOptions): Promise<ListLoad> {
     const [db] = options.clients;
-    await db!.createTables(TABLES);
+    await created(db!);
     const load = new ListLoad(options, listsOf(db!.topology));
     let writers = 0;
     const loops = load.#lists.flatMap((list) =>
@@ -175,6 +176,19 @@ export class ListLoad {
 /** A transaction that failed without saying that it had no effect. */
 function isUnknown(thrown: unknown): boolean {
   return (thrown as { applied?: unknown }).applied !== "no";
+}
+
+/** Beside other work a coordinator may need longer than one call has. Creating them again changes nothing. */
+async function created(db: ConcordClient): Promise<void> {
+  const endsAt = performance.now() + CREATED_MS;
+  for (;;) {
+    try {
+      await db.createTables(TABLES);
+      return;
+    } catch (thrown) {
+      if ((thrown as { retryable?: unknown }).retryable !== true || performance.now() > endsAt) throw thrown;
+    }
+  }
 }
 
 /** One list in each group. */
