@@ -127,22 +127,20 @@ const KEYS: readonly Case[] = [
     }),
   ),
   ...[
-    "lifecycle",
-    "encryption",
-    "website",
-    "object-lock",
-    "replication",
-    "notification",
-    "logging",
-    "accelerate",
-    "requestPayment",
-    "analytics",
-    "inventory",
-    "metrics",
-    "whatever-comes",
-  ].map((name) => bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] }))),
-  ...["lifecycle", "encryption", "website"].map((name) =>
-    bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
+    ["lifecycle", "NoSuchLifecycleConfiguration"],
+    ["encryption", "ServerSideEncryptionConfigurationNotFoundError"],
+    ["website", "NoSuchWebsiteConfiguration"],
+    ["object-lock", "ObjectLockConfigurationNotFoundError"],
+    ["replication", "ReplicationConfigurationNotFoundError"],
+  ].map(([name, code]) => bad(`GET bucket?${name}`, `404 ${code}`, () => call("GET", "/kept", { query: [[name!, ""]] }))),
+  ...["lifecycle", "notification"].map((name) =>
+    bad(`GET ?${name} of no bucket`, "404 NoSuchBucket", () => call("GET", "/absent", { query: [[name, ""]] })),
+  ),
+  ...["analytics", "inventory", "metrics", "whatever-comes"].map((name) =>
+    bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] })),
+  ),
+  ...["lifecycle", "encryption", "website", "object-lock", "replication", "notification", "logging", "accelerate", "requestPayment"].map(
+    (name) => bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["retention", "legal-hold", "torrent"].map((name) =>
     bad(`GET object?${name}`, "501 NotImplemented", () => call("GET", "/kept/k", { query: [[name, ""]] })),

@@ -2,6 +2,17 @@
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
 import type { Fields } from "@concord/s3";
 import {
+  getBucketAccelerateConfiguration,
+  getBucketEncryption,
+  getBucketLifecycleConfiguration,
+  getBucketLogging,
+  getBucketNotificationConfiguration,
+  getBucketReplication,
+  getBucketRequestPayment,
+  getBucketWebsite,
+  getObjectLockConfiguration,
+} from "./absent-settings.ts";
+import {
   abortMultipartUpload,
   completeMultipartUpload,
   createMultipartUpload,
@@ -140,6 +151,15 @@ export const ROUTES: readonly Route[] = [
   route("GetBucketTagging", "GET", "bucket", getBucketTagging, { picks: ["tagging"] }),
   route("PutBucketTagging", "PUT", "bucket", putBucketTagging, { picks: ["tagging"], headers: CHECKED, body: true }),
   route("DeleteBucketTagging", "DELETE", "bucket", deleteBucketTagging, { picks: ["tagging"] }),
+  route("GetBucketLifecycleConfiguration", "GET", "bucket", getBucketLifecycleConfiguration, { picks: ["lifecycle"] }),
+  route("GetBucketEncryption", "GET", "bucket", getBucketEncryption, { picks: ["encryption"] }),
+  route("GetObjectLockConfiguration", "GET", "bucket", getObjectLockConfiguration, { picks: ["object-lock"] }),
+  route("GetBucketReplication", "GET", "bucket", getBucketReplication, { picks: ["replication"] }),
+  route("GetBucketWebsite", "GET", "bucket", getBucketWebsite, { picks: ["website"] }),
+  route("GetBucketNotificationConfiguration", "GET", "bucket", getBucketNotificationConfiguration, { picks: ["notification"] }),
+  route("GetBucketLogging", "GET", "bucket", getBucketLogging, { picks: ["logging"] }),
+  route("GetBucketAccelerateConfiguration", "GET", "bucket", getBucketAccelerateConfiguration, { picks: ["accelerate"] }),
+  route("GetBucketRequestPayment", "GET", "bucket", getBucketRequestPayment, { picks: ["requestPayment"] }),
   route("ListObjects", "GET", "bucket", listObjects, { query: [...LIST, "marker"], headers: ["x-amz-optional-object-attributes"] }),
   route("ListObjectsV2", "GET", "bucket", listObjectsV2, {
     picks: ["list-type"],

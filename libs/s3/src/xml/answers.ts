@@ -431,6 +431,16 @@ export function ownershipControlsXml(): string {
   return xmlDocument("OwnershipControls", group("Rule", leaf("ObjectOwnership", "BucketOwnerEnforced")));
 }
 
+/** Of a bucket that has none of it. */
+export function emptySettingXml(name: "NotificationConfiguration" | "BucketLoggingStatus" | "AccelerateConfiguration"): string {
+  return xmlDocument(name);
+}
+
+/** Who asks pays nothing. */
+export function requestPaymentXml(): string {
+  return xmlDocument("RequestPaymentConfiguration", leaf("Payer", "BucketOwner"));
+}
+
 export function policyStatusXml(isPublic: boolean): string {
   return xmlDocument("PolicyStatus", leaf("IsPublic", isPublic));
 }
