@@ -41,6 +41,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const metrics = createMetrics({ definitions: CONCORD_METRICS, process: processMetrics, build });
   const tls = watchTls(config, { readFile, clock: nodeClock, log });
   const failed = Promise.withResolvers<never>();
+  let isStopping = (): boolean => false;
   const service = composeConcord(config, {
     environment: nodeEnvironment({
       transport: grpcTransport({
@@ -59,6 +60,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       clock: nodeClock,
       log,
       metrics,
+      isLeaving: () => isStopping(),
       ...tls.http,
     }),
     onFailed: (cause: ConcordError) => failed.reject(cause),
@@ -72,6 +74,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   return {
     failed: failed.promise,
     start: async (isLeaving = () => false) => {
+      isStopping = isLeaving;
       const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
       admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
       log.info("admin", { address: admin.address });

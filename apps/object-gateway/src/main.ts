@@ -16,6 +16,7 @@ const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: tr
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+let isStopping = (): boolean => false;
 const service = composeObjectGateway(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
   disk: nodeDisk(config.dataFolder),
@@ -24,11 +25,13 @@ const service = composeObjectGateway(config, {
     clock: nodeClock,
     log,
     metrics,
+    isLeaving: () => isStopping(),
     ...tls.http,
   }),
 });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
+  isStopping = isLeaving;
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/scrub": () => service.scrub() };
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });

@@ -54,6 +54,23 @@ test("[OG18] process: killed with SIGKILL after an acknowledged put: there after
   assert.equal(code, 0);
 });
 
+test("process: SIGTERM with lame-duck time: requests are answered, and each answer ends its connection; SIGTERM again: ends with 1", async () => {
+  const { child, address } = await start(["--data-folder", join(folder, "lame-duck"), "--lame-duck-ms", "60000"]);
+  const put = (path: string): Promise<Answer> =>
+    send(address, sign({ method: "PUT", path, headers: { connection: "keep-alive" } }, { key: ANN, host: address }));
+  const before = await put("/bucket");
+  assert.deepEqual([before.status, before.headers["connection"]], [200, "keep-alive"]);
+  child.kill("SIGTERM");
+  // The signal takes a moment. A server that never says so keeps this loop for as long as the test may run.
+  let answer = before;
+  for (let at = 0; answer.headers["connection"] === "keep-alive"; at += 1) answer = await put(`/bucket/${at}`);
+  assert.deepEqual([answer.status, answer.headers["connection"]], [200, "close"]);
+  assert.deepEqual((await put("/bucket/last")).headers["connection"], "close");
+  child.kill("SIGTERM");
+  const [code] = (await once(child, "exit")) as [number];
+  assert.equal(code, 1);
+});
+
 test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "waiting")];
   const { child } = await start(args, "waiting for txn-coordinators");

@@ -35,6 +35,8 @@ export interface NodeHttpServerOptions {
   readonly log: Log;
   readonly metrics?: Metrics;
   readonly limits?: Partial<HttpLimits>;
+  /** While it says so each answer ends its connection: the process is about to stop, and clients go elsewhere one by one. */
+  readonly isLeaving?: () => boolean;
   /** Undefined: plain HTTP. */
   readonly tls?: HttpTls;
   /** Other texts for `tls`, while it runs: for connections made from then on. */
@@ -55,6 +57,7 @@ class Host implements HttpListener {
   readonly #metrics: Metrics;
   readonly #limits: HttpLimits;
   readonly #handler: HttpHandler;
+  readonly #isLeaving: () => boolean;
   /** Answers in flight, by connection. */
   readonly #inFlight = new WeakMap<Socket, Set<ServerResponse>>();
   readonly #aborts = new Set<AbortController>();
@@ -64,8 +67,9 @@ class Host implements HttpListener {
   #drained: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
 
-  constructor({ clock, log, metrics = silentMetrics, limits, tls, tlsChanges }: NodeHttpServerOptions, handler: HttpHandler) {
+  constructor({ clock, log, metrics = silentMetrics, limits, isLeaving, tls, tlsChanges }: NodeHttpServerOptions, handler: HttpHandler) {
     [this.#clock, this.#log, this.#metrics, this.#handler] = [clock, log, metrics, handler];
+    this.#isLeaving = isLeaving ?? (() => false);
     this.#limits = { ...HTTP_LIMITS, ...limits };
     this.#connections = new FairShares(this.#limits.connectionsMax);
     const settings = serverSettings(this.#limits);
@@ -175,7 +179,8 @@ class Host implements HttpListener {
     const isOwed = expectsContinue && !isTaken();
     const rest = hasBody(incoming) && !incoming.complete;
     // A body the client was never asked for may come or not: only closing tells the two apart (I3).
-    if (this.#drained !== undefined || (rest && (isOwed || !this.#isSmall(incoming)))) outgoing.shouldKeepAlive = false;
+    const isEnding = this.#drained !== undefined || this.#isLeaving();
+    if (isEnding || (rest && (isOwed || !this.#isSmall(incoming)))) outgoing.shouldKeepAlive = false;
     let isWhole = true;
     const beforeEnd = rest && !isOwed ? async () => void (isWhole = await discardRest(incoming, this.#clock, this.#limits)) : undefined;
     try {
