@@ -1,5 +1,6 @@
 import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Environment, type TimestampUs } from "@concord/runtime";
+import { batchlogCopies, checkBatchlogCopies } from "./batchlog-copies.ts";
 import { cassandraBatches } from "./cassandra-batches.ts";
 import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
@@ -66,7 +67,7 @@ export class CassandraBackend implements StorageBackend {
     return this.#state.kind === "serving";
   }
 
-  /** Waits for a first node; then every node that is up is checked (TXC3), and the schema. */
+  /** Waits for a first node; then every node that is up is checked (TXC3), and the schema; says when batches have one copy of their log (LBC1). */
   start(signal: AbortSignal): Promise<void> {
     assert(this.#starting === undefined, "a backend starts once");
     return (this.#starting = this.#start(AbortSignal.any([signal, this.#stopping.signal])));
@@ -81,6 +82,7 @@ export class CassandraBackend implements StorageBackend {
     try {
       await checked.checkAll();
       await checkSchema(session, this.#options.keyspace);
+      checkBatchlogCopies(session, this.#options.datacenter, log);
       signal.throwIfAborted();
     } catch (thrown) {
       await session.close();
@@ -133,12 +135,14 @@ export class CassandraBackend implements StorageBackend {
   }
 
   #open(session: CassandraSession, checked: CheckedNodes): Serving {
-    const { keyspace, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
+    const { keyspace, datacenter, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
     const { clock, random, checksum, metrics, failpoint } = environment;
     const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };
     const groupLog = new CassandraGroupLog({ session, keyspace, clock });
     const whenApplied = groupLog.whenApplied.bind(groupLog);
-    const holders = (): readonly string[] => holdersOf(session);
+    // Cassandra does not say where it logs a batch: they are counted.
+    const holders = (): readonly string[] =>
+      Array.from({ length: batchlogCopies(session.nodes(), datacenter) }, (_, at) => `cassandra-${at + 1}`);
     return {
       session,
       checked,
@@ -153,11 +157,4 @@ export class CassandraBackend implements StorageBackend {
     if (this.#state.kind === "serving") return this.#state;
     throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "this node is not connected to Cassandra");
   }
-}
-
-/** Cassandra does not say where it logs a batch: two other nodes of the coordinator's datacenter, or what there is (LBC1). */
-function holdersOf(session: CassandraSession): readonly string[] {
-  const up = session.nodes().filter(({ isUp }) => isUp);
-  const largest = Math.max(1, ...up.map(({ datacenter }) => up.filter((other) => other.datacenter === datacenter).length));
-  return Array.from({ length: largest >= 3 ? 2 : 1 }, (_, at) => `cassandra-${at + 1}`);
 }
