@@ -9,6 +9,7 @@ import {
   batchesContract,
   batchReplayContract,
   type BatchesSubject,
+  type LeftBatch,
   type ReplaySubject,
 } from "./batches-contract.ts";
 import { failedCases } from "./contract.ts";
@@ -34,6 +35,10 @@ batchReplayContract(
   test,
   subjectOf((rows) => new MemoryBatches(rows)),
 );
+
+test("Batches contract: size: at least 50 cases", () => {
+  assert.ok(BATCHES_CASES.length + BATCH_REPLAY_CASES.length >= 50, `${BATCHES_CASES.length} and ${BATCH_REPLAY_CASES.length}`);
+});
 
 /** With every batch's mutations changed on their way. */
 function changing(change: (mutations: readonly Mutation[]) => readonly Mutation[]): Make {
@@ -109,10 +114,48 @@ class ListsWithoutLimit extends MemoryBatches {
   }
 }
 
+/** Runs again what it knows, at a timestamp of its own. */
+class RunsRepeatsAgain extends MemoryBatches {
+  #calls = 0;
+
+  override async execute(request: BatchRequest): Promise<BatchResult> {
+    const id = `${request.id.slice(0, -4)}${(this.#calls += 1).toString(16).padStart(4, "0")}` as TimeId;
+    return { ...(await super.execute({ ...request, id, unlogged: false })), id: request.id, holders: [] };
+  }
+}
+
+class LosesLettersOfOthers extends MemoryBatches {
+  #isForced = false;
+
+  override async redrive(id: TimeId, force: boolean): Promise<readonly RowKey[]> {
+    const keys = await super.redrive(id, force);
+    this.#isForced = true;
+    return keys;
+  }
+
+  override async deadLetters(limit: number): ReturnType<MemoryBatches["deadLetters"]> {
+    return this.#isForced ? [] : super.deadLetters(limit);
+  }
+}
+
+class ReplaysTheFirstOnly extends MemoryBatches {
+  readonly #left: LeftBatch[] = [];
+
+  override leaveBehind(batch: LeftBatch): void {
+    if (this.#left.push(batch) === 1) super.leaveBehind(batch);
+  }
+}
+
+const withoutNulls = (mutation: Mutation): Mutation =>
+  mutation.kind === "delete" ? mutation : { ...mutation, columns: mutation.columns.filter(({ value }) => value !== null) };
+
 const FAULTS: readonly (readonly [string, Make])[] = [
   ["loses a row", changing((mutations) => mutations.slice(0, -1))],
   ["writes each row a tick later", changing((all) => all.map((one, at) => ({ ...one, timestampUs: plusUs(one.timestampUs, BigInt(at)) })))],
   ["forgets deletes", changing((all) => all.filter((one) => one.kind !== "delete"))],
+  ["forgets nulls", changing((all) => all.map(withoutNulls))],
+  ["knows one table", changing((all) => all.map((one) => ({ ...one, key: { ...one.key, table: "notes" } })))],
+  ["RunsRepeatsAgain", (rows) => new RunsRepeatsAgain(rows)],
   ["ForgetsIds", (rows) => new ForgetsIds(rows)],
   ["AnswersAnyRepeat", (rows) => new AnswersAnyRepeat(rows)],
   ["DrawsItsOwnTimestamp", (rows) => new DrawsItsOwnTimestamp(rows)],
@@ -123,6 +166,8 @@ const FAULTS: readonly (readonly [string, Make])[] = [
 const REPLAY_FAULTS: readonly (readonly [string, Make])[] = [
   ["ReplaysNothing", (rows) => new ReplaysNothing(rows)],
   ["AlwaysForces", (rows) => new AlwaysForces(rows)],
+  ["LosesLettersOfOthers", (rows) => new LosesLettersOfOthers(rows)],
+  ["ReplaysTheFirstOnly", (rows) => new ReplaysTheFirstOnly(rows)],
   ["ListsWithoutLimit", (rows) => new ListsWithoutLimit(rows)],
 ];
 

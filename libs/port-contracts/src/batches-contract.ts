@@ -8,6 +8,8 @@ import {
   type RowStore,
 } from "@concord/ports";
 import { liveRow } from "@concord/rows";
+import { CELL_TYPES, type CellValue } from "@concord/values";
+import { rowOfEveryType, sampleCells } from "@concord/values/testing";
 import { ConcordError, plusUs, timeIdFromBytes, timestampUsOf, type TimeId, type TimestampUs } from "@concord/runtime";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
@@ -120,6 +122,25 @@ const REFUSED_CASES: readonly Case[] = [
     { mutationsAt: (atUs) => PARTITIONS.map((partition) => insert(keyOf(partition), large, atUs)) },
     "LIMIT_EXCEEDED",
   ),
+  refused(
+    "one row in the last place at another timestamp",
+    {
+      mutationsAt: (atUs) => [
+        ...["ann", "bob"].map((partition) => insert(keyOf(partition), "a", atUs)),
+        insert(keyOf("cid"), "b", plusUs(atUs, -2n)),
+      ],
+    },
+    "BATCH_INVALID",
+  ),
+  refused(
+    "two deletes of one row",
+    {
+      mutationsAt: (atUs) =>
+        ["ann", "ann", "bob"].map((partition): Mutation => ({ kind: "delete", key: keyOf(partition), timestampUs: atUs })),
+    },
+    "BATCH_INVALID",
+  ),
+  refused("unlogged, above BATCH_BYTES_MAX", { ...request({ body: large }), unlogged: true }, "LIMIT_EXCEEDED"),
 ];
 
 const EXECUTE_CASES: readonly Case[] = [
@@ -180,6 +201,151 @@ const EXECUTE_CASES: readonly Case[] = [
   }),
 ];
 
+const remove = (key: RowKey, timestampUs: TimestampUs): Mutation => ({ kind: "delete", key, timestampUs });
+
+async function columnsOf(rows: RowStore, key: RowKey): Promise<ReadonlyMap<string, CellValue> | undefined> {
+  return liveRow((await rows.read([key], OPTIONS))[0])?.columns;
+}
+
+const textOf = (body: string): CellValue => ({ kind: "text", value: body });
+
+/** Every kind of write, and every type of cell, in a batch of two partitions. */
+const WRITE_CASES: readonly Case[] = [
+  ...CELL_TYPES.map((type) =>
+    simple(`execute: cells of type ${type}: as written, extremes too`, async (batches, rows) => {
+      const samples = sampleCells(type);
+      const keys = samples.map((_, at) => keyOf(PARTITIONS[at % 2]!, at));
+      const mutationsAt = (timestampUs: TimestampUs): readonly Mutation[] =>
+        samples.map((value, at) => ({ kind: "insert", key: keys[at]!, columns: [{ column: "v", value }], timestampUs }));
+      await batches.execute(request({ mutationsAt }));
+      const read = await rows.read(keys, OPTIONS);
+      expectEqual(
+        read.map((image) => liveRow(image)?.columns.get("v")),
+        samples,
+        "cells",
+      );
+    }),
+  ),
+  simple("execute: keys of every type, texts beyond ASCII: each row found by its own", async (batches, rows) => {
+    const every = Object.values(rowOfEveryType());
+    const keys: RowKey[] = [
+      { table: "notes", partition: every.slice(0, 4), clustering: every.slice(4) },
+      keyOf("\u00e4\u{1f600}"),
+      keyOf("a\u0308\u{1f600}"),
+    ];
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => keys.map((key, at) => insert(key, `b${at}`, atUs));
+    await batches.execute(request({ mutationsAt }));
+    for (const [at, key] of keys.entries()) expectEqual(await columnsOf(rows, key), new Map([["body", textOf(`b${at}`)]]), `row ${at}`);
+  }),
+  simple("execute: updates: other columns stay; a column set to null is gone", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    const mutationsAt = (timestampUs: TimestampUs): readonly Mutation[] => [
+      { kind: "update", key: keyOf("ann"), columns: [{ column: "tag", value: textOf("x") }], timestampUs },
+      { kind: "update", key: keyOf("bob"), columns: [{ column: "body", value: null }], timestampUs },
+    ];
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, 1n), mutationsAt }));
+    const expected = new Map([["body", textOf("one")]]);
+    expectEqual(await columnsOf(rows, keyOf("ann")), new Map([...expected, ["tag", textOf("x")]]), "ann");
+    expectEqual(await columnsOf(rows, keyOf("bob")), new Map(), "bob");
+    expectEqual(await columnsOf(rows, keyOf("cid")), expected, "cid");
+  }),
+  simple("execute: deletes in each partition: all rows are gone; an older batch brings none back", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => PARTITIONS.map((partition) => remove(keyOf(partition), atUs));
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, 20n), mutationsAt }));
+    await batches.execute(request({ id: idOf(3), timestampUs: plusUs(GIVEN_US, 10n), body: "late" }));
+    for (const partition of PARTITIONS) expectEqual(await columnsOf(rows, keyOf(partition)), undefined, partition);
+  }),
+  simple("execute: a delete beside inserts of other rows: each takes effect", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => [
+      remove(keyOf("ann"), atUs),
+      insert(keyOf("ann", 2), "two", atUs),
+      insert(keyOf("bob"), "two", atUs),
+    ];
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(GIVEN_US, 1n), mutationsAt }));
+    expectEqual(await columnsOf(rows, keyOf("ann")), undefined, "deleted");
+    expectEqual(await columnsOf(rows, keyOf("ann", 2)), new Map([["body", textOf("two")]]), "beside it");
+    expectEqual(await columnsOf(rows, keyOf("bob")), new Map([["body", textOf("two")]]), "other partition");
+  }),
+  simple("execute: an index row and the row it names, in two tables: both", async (batches, rows) => {
+    const index: RowKey = { ...keyOf("two"), table: "notes_by_body" };
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] => [insert(keyOf("ann"), "two", atUs), insert(index, "ann", atUs)];
+    await batches.execute(request({ mutationsAt }));
+    expectEqual(await columnsOf(rows, keyOf("ann")), new Map([["body", textOf("two")]]), "row");
+    expectEqual(await columnsOf(rows, index), new Map([["body", textOf("ann")]]), "index");
+    expectEqual(await columnsOf(rows, { ...keyOf("ann"), table: "notes_by_body" }), undefined, "the row's key in the index's table");
+  }),
+  simple("execute: BATCH_ROWS_MAX rows, each deleted one tick before its insert: applied (LBD14)", async (batches, rows) => {
+    const keys = Array.from({ length: BATCH_ROWS_MAX }, (_, at) => keyOf(PARTITIONS[at % 3]!, at));
+    const mutationsAt = (atUs: TimestampUs): readonly Mutation[] =>
+      keys.flatMap((key) => [remove(key, plusUs(atUs, -1n)), insert(key, "a", atUs)]);
+    await batches.execute(request({ mutationsAt }));
+    const images = await rows.read(keys, OPTIONS);
+    expectEqual(images.filter((image) => liveRow(image)?.columns.get("body")?.value === "a").length, BATCH_ROWS_MAX, "rows");
+  }),
+  simple("execute: a little below BATCH_BYTES_MAX: every byte is there", async (batches, rows) => {
+    const body = "y".repeat(Math.floor(BATCH_BYTES_MAX / PARTITIONS.length) - 200);
+    await batches.execute(request({ body }));
+    for (const partition of PARTITIONS)
+      expectEqual((await columnsOf(rows, keyOf(partition)))?.get("body")?.value === body, true, partition);
+  }),
+];
+
+const drawn = (atUs: TimestampUs): readonly Mutation[] => [1, 2].map((at) => insert(keyOf("ann", at), "a", atUs));
+
+const REPEAT_CASES: readonly Case[] = [
+  simple("execute: one id ten times at once: one result, one image", async (batches, rows) => {
+    const results = await Promise.all(Array.from({ length: 10 }, () => batches.execute(request())));
+    expectEqual(new Set(results.map(({ timestampUs }) => timestampUs)).size, 1, "timestamps");
+    expectEqual(await stored(rows), three("one", results[0]?.timestampUs), "rows");
+  }),
+  simple("execute: one partition, the id again: the first result, nothing changes (LBD8)", async (batches, rows) => {
+    const first = await batches.execute(request({ mutationsAt: drawn }));
+    await rows.apply([insert(keyOf("ann"), "later", plusUs(first.timestampUs, 1n))], OPTIONS);
+    expectEqual(await batches.execute(request({ mutationsAt: drawn })), first, "result");
+    expectEqual(await columnsOf(rows, keyOf("ann")), new Map([["body", textOf("later")]]), "row");
+  }),
+  simple("execute: unlogged, the id again: the first result; with another payload: IDEMPOTENCY_MISMATCH", async (batches, rows) => {
+    const first = await batches.execute(request({ unlogged: true }));
+    expectEqual(await batches.execute(request({ unlogged: true })), first, "result");
+    await expectCode(() => batches.execute(request({ unlogged: true, body: "two" })), "IDEMPOTENCY_MISMATCH", "payload");
+    expectEqual(await stored(rows), three("one", first.timestampUs), "rows");
+  }),
+  simple("execute: the id with one row more or fewer: IDEMPOTENCY_MISMATCH, that row is not written", async (batches, rows) => {
+    await batches.execute(request({ timestampUs: GIVEN_US }));
+    const more = (atUs: TimestampUs): readonly Mutation[] => [...request().mutationsAt(atUs), insert(keyOf("dan"), "one", atUs)];
+    const fewer = (atUs: TimestampUs): readonly Mutation[] => request().mutationsAt(atUs).slice(1);
+    await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US, mutationsAt: more })), "IDEMPOTENCY_MISMATCH", "more");
+    await expectCode(() => batches.execute(request({ timestampUs: GIVEN_US, mutationsAt: fewer })), "IDEMPOTENCY_MISMATCH", "fewer");
+    expectEqual(await columnsOf(rows, keyOf("dan")), undefined, "row");
+  }),
+  simple("execute: a refused id again with a payload that may be: executed", async (batches, rows) => {
+    await expectCode(() => batches.execute(request({ mutationsAt: () => [] })), "BATCH_INVALID", "empty");
+    const { timestampUs } = await batches.execute(request());
+    expectEqual(await stored(rows), three("one", timestampUs), "rows");
+  }),
+  simple("execute: twenty without timestamps at once: each row has the same last writer", async (batches, rows) => {
+    const ids = Array.from({ length: 20 }, (_, at) => idOf(at + 1));
+    const results = await Promise.all(ids.map((id, at) => batches.execute(request({ id, body: `b${at}` }))));
+    const images = await stored(rows);
+    expectEqual(
+      images,
+      PARTITIONS.map(() => images[0]),
+      "rows",
+    );
+    const newest = results.map(({ timestampUs }) => timestampUs).reduce((left_, right) => (left_ > right ? left_ : right));
+    expectEqual((images[0] as unknown[])[1], newest, "the newest timestamp");
+  }),
+  simple("replay: after batches that were executed: nothing kept, nothing pending, rows as they are", async (batches, rows) => {
+    const { timestampUs } = await batches.execute(request());
+    await batches.execute(request({ id: idOf(2), timestampUs: plusUs(timestampUs, -1n), unlogged: true, body: "older" }));
+    const { kept, deadLettered } = await batches.replay();
+    expectEqual([kept, deadLettered, (await batches.pending(10)).total], [0, 0, 0], "left");
+    expectEqual(await stored(rows), three("one", timestampUs), "rows");
+  }),
+];
+
 const OPERATOR_CASES: readonly Case[] = [
   simple("replay: nothing left behind: zeros, no dead letters", async (batches) => {
     expectEqual(await batches.replay(), { completed: 0, kept: 0, deadLettered: 0 }, "replay");
@@ -190,7 +356,7 @@ const OPERATOR_CASES: readonly Case[] = [
   }),
 ];
 
-export const BATCHES_CASES: readonly Case[] = [...EXECUTE_CASES, ...REFUSED_CASES, ...OPERATOR_CASES];
+export const BATCHES_CASES: readonly Case[] = [...EXECUTE_CASES, ...REFUSED_CASES, ...WRITE_CASES, ...REPEAT_CASES, ...OPERATOR_CASES];
 
 function replayed(name: string, run: (subject: ReplaySubject) => Promise<void>): ContractCase<ReplaySubject> {
   return { name, run: async (open) => run(await open()) };
@@ -240,6 +406,62 @@ export const BATCH_REPLAY_CASES: readonly ContractCase<ReplaySubject>[] = [
     expectEqual(await stored(rows), three("expired", plusUs(GIVEN_US, 1n)), "rows");
     expectEqual(await batches.deadLetters(10), [], "letters");
   }),
+  replayed("replay: again: nothing left, rows as they are", async ({ batches, rows, ...subject }) => {
+    await subject.leaveBehind(left(1, "left"));
+    await batches.replay();
+    await rows.apply([insert(keyOf("ann"), "later", plusUs(GIVEN_US, 90n))], OPTIONS);
+    expectEqual(await batches.replay(), { completed: 0, kept: 0, deadLettered: 0 }, "replay");
+    expectEqual((await stored(rows))[0], ["later", plusUs(GIVEN_US, 90n)], "row");
+  }),
+  replayed("replay: several left behind: all completed, the newest is what is read", async ({ batches, rows, ...subject }) => {
+    for (const id of [3, 1, 2]) await subject.leaveBehind(left(id, `left${id}`));
+    expectEqual(await batches.replay(), { completed: 3, kept: 0, deadLettered: 0 }, "replay");
+    expectEqual(await stored(rows), three("left3", plusUs(GIVEN_US, 3n)), "rows");
+  }),
+  replayed("replay: twice at once: completed, rows once", async ({ batches, rows, ...subject }) => {
+    await subject.leaveBehind(left(1, "left"));
+    await Promise.all([batches.replay(), batches.replay()]);
+    expectEqual(await stored(rows), three("left", plusUs(GIVEN_US, 1n)), "rows");
+    expectEqual((await batches.pending(10)).total, 0, "pending");
+  }),
+  replayed("replay: a row was deleted since: it stays deleted", async ({ batches, rows, ...subject }) => {
+    await subject.leaveBehind(left(1, "left"));
+    await rows.apply([remove(keyOf("bob"), plusUs(GIVEN_US, 50n))], OPTIONS);
+    await batches.replay();
+    expectEqual(await columnsOf(rows, keyOf("bob")), undefined, "deleted");
+    expectEqual(await columnsOf(rows, keyOf("cid")), new Map([["body", textOf("left")]]), "other row");
+  }),
+  replayed("dead letter: forced twice: the second is NOT_FOUND, nothing changes", async ({ batches, rows, ...subject }) => {
+    await subject.leaveExpired(left(1, "expired"));
+    await batches.redrive(idOf(1), true);
+    await rows.apply([insert(keyOf("ann"), "later", plusUs(GIVEN_US, 90n))], OPTIONS);
+    await expectCode(() => batches.redrive(idOf(1), true), "NOT_FOUND", "redrive");
+    expectEqual((await stored(rows))[0], ["later", plusUs(GIVEN_US, 90n)], "row");
+  }),
+  replayed("dead letter: forced after newer writes: the newer ones stay", async ({ batches, rows, ...subject }) => {
+    await subject.leaveExpired(left(1, "expired"));
+    await batches.execute(request({ id: idOf(9), timestampUs: plusUs(GIVEN_US, 50n), body: "newer" }));
+    await batches.redrive(idOf(1), true);
+    expectEqual(await stored(rows), three("newer", plusUs(GIVEN_US, 50n)), "rows");
+  }),
+  replayed("dead letters: as many as asked for; one forced: the others stay", async ({ batches, ...subject }) => {
+    for (const id of [1, 2, 3]) await subject.leaveExpired(left(id, "expired"));
+    expectEqual((await batches.deadLetters(2)).length, 2, "listed");
+    await batches.redrive(idOf(2), true);
+    const others = (await batches.deadLetters(10)).map(({ id }) => id);
+    expectEqual(others.toSorted(), [idOf(1), idOf(3)], "letters");
+  }),
+  replayed(
+    "dead letter: its entry: there, in bytes; not pending any more, replay leaves it alone",
+    async ({ batches, rows, ...subject }) => {
+      await subject.leaveExpired(left(1, "expired"));
+      const [letter] = await batches.deadLetters(1);
+      expectEqual((letter?.entry.length ?? 0) > 0, true, "entry");
+      expectEqual((await batches.pending(10)).total, 0, "pending");
+      expectEqual(await batches.replay(), { completed: 0, kept: 0, deadLettered: 0 }, "replay");
+      expectEqual(await stored(rows), three(undefined, undefined), "rows");
+    },
+  ),
 ];
 
 export function batchesContract(test: TestFunction, open: () => Promise<BatchesSubject>): void {

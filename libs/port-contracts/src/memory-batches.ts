@@ -27,6 +27,8 @@ interface Executed {
   /** Everything that two equal payloads share. */
   readonly payload: string;
   readonly result: BatchResult;
+  /** Resolves when its rows are written. */
+  readonly applied: Promise<unknown>;
 }
 
 /** The reference of the Batches port over any RowStore: one node whose log is memory. */
@@ -45,15 +47,17 @@ export class MemoryBatches implements Batches {
     const known = this.#executed.get(request.id);
     const timestampUs = known?.result.timestampUs ?? request.timestampUs ?? (this.#lastUs = plusUs(this.#lastUs, 1n));
     const mutations = request.mutationsAt(timestampUs);
-    const isLogged = !request.unlogged && checked(request.id, mutations, timestampUs) > 1;
+    const isLogged = checked(request.id, mutations, timestampUs) > 1 && !request.unlogged;
     const payload = `${timestampUs} ${isLogged} ${mutations.map((mutation) => toHex(encodeMutation(mutation))).join(" ")}`;
     if (known !== undefined) {
       if ((request.timestampUs ?? timestampUs) !== timestampUs || known.payload !== payload) throw mismatch(request.id);
+      await known.applied;
       return known.result;
     }
     const result: BatchResult = { id: request.id, timestampUs, holders: isLogged ? [HOLDER] : [] };
-    await this.#rows.apply(mutations, OPTIONS);
-    this.#executed.set(request.id, { payload, result });
+    const applied = this.#rows.apply(mutations, OPTIONS);
+    this.#executed.set(request.id, { payload, result, applied });
+    await applied;
     return result;
   }
 
