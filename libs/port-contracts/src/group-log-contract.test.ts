@@ -77,12 +77,44 @@ class VerifiesByOwnerOnly extends MemoryGroupLog {
   }
 }
 
+class SevenBits extends MemoryGroupLog {
+  override append(request: AppendRequest): Promise<AppendOutcome> {
+    return super.append({ ...request, bytes: request.bytes.map((byte) => byte & 127) });
+  }
+}
+
+class AnswersAPageOfTheTail extends MemoryGroupLog {
+  override async raise(owner: GroupOwner): Promise<RaiseOutcome> {
+    const outcome = await super.raise(owner);
+    return outcome.kind === "raised" ? { ...outcome, tail: { ...outcome.tail, entries: outcome.tail.entries.slice(0, 100) } } : outcome;
+  }
+}
+
+/** Judges by the promise of before it waited. */
+class ChecksThenRaises extends MemoryGroupLog {
+  override async raise(owner: GroupOwner): Promise<RaiseOutcome> {
+    const { promisedEpoch } = await this.status(owner.group);
+    await Promise.resolve();
+    const outcome = await super.raise(owner);
+    if (outcome.kind !== "refused" || owner.epoch <= promisedEpoch) return outcome;
+    return super.raise({ group: owner.group, epoch: outcome.promisedEpoch, owner: outcome.owner });
+  }
+}
+
+class NamesInASCII extends MemoryGroupLog {
+  readonly #ascii = (name: string): string => name.replaceAll(/[^ -~]/gu, "?");
+
+  override raise(owner: GroupOwner): Promise<RaiseOutcome> {
+    return super.raise({ ...owner, owner: this.#ascii(owner.owner) });
+  }
+}
+
 groupLogContract(
   test,
   subjectOf(() => new MemoryGroupLog()),
 );
 
-test("GroupLog contract: size: at least 20 cases", () => assert.ok(GROUP_LOG_CASES.length >= 20));
+test("GroupLog contract: size: at least 50 cases", () => assert.ok(GROUP_LOG_CASES.length >= 50));
 
 test("GroupLog contract: seeded fault loses its state at restart: found", async () => {
   const open = async (): Promise<GroupLogSubject> => ({ log: new MemoryGroupLog(), restart: async () => new MemoryGroupLog() });
@@ -99,6 +131,10 @@ const FAULTS = [
   AdvancesForAnyOwner,
   ForgetsMarksOfAppends,
   VerifiesByOwnerOnly,
+  SevenBits,
+  AnswersAPageOfTheTail,
+  ChecksThenRaises,
+  NamesInASCII,
 ];
 
 for (const Fault of FAULTS) {

@@ -1,5 +1,5 @@
 import { epochOf, seqOf, timestampUsOf, type Epoch } from "@concord/runtime";
-import type { AppendOutcome, AppendRequest, DecidedMark, GroupLog, LogTail } from "@concord/ports";
+import type { AppendOutcome, AppendRequest, DecidedMark, GroupLog, LogTail, RaiseOutcome } from "@concord/ports";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 /** An empty log, and what tests can do to it. */
@@ -330,6 +330,109 @@ const ADVANCE_CASES: readonly Case[] = [
   }),
 ];
 
+const race = (log: GroupLog, owners: readonly Owner[]): Promise<RaiseOutcome[]> =>
+  Promise.all(owners.map(({ epoch, name: owner }) => log.raise({ group: GROUP, epoch, owner }, TIMEOUT_MS)));
+
+const RACE_CASES: readonly Case[] = [
+  simple("race: one epoch, five owners at once: at most one has it, and it is the one that status names", async (log) => {
+    const owners = ["a", "b", "c", "d", "e"].map((name) => new Owner(log, name, 3n));
+    const raised = (await race(log, owners)).flatMap((outcome, at) => (outcome.kind === "raised" ? [owners[at]!.name] : []));
+    expectEqual(raised.length <= 1, true, "at most one");
+    if (raised.length === 1) expectEqual(await log.status(GROUP, TIMEOUT_MS), { promisedEpoch: 3n, owner: raised[0] }, "status");
+    await new Owner(log, "f", 4n).raise();
+  }),
+  simple("race: ten epochs at once: the highest is raised, every other one is fenced", async (log) => {
+    const owners = Array.from({ length: 10 }, (_, at) => new Owner(log, `o${at}`, BigInt(at + 1)));
+    const outcomes = await race(log, owners);
+    expectEqual(outcomes.at(-1)?.kind, "raised", "highest");
+    for (const owner of owners.slice(0, -1)) expectEqual((await owner.append(1n, bytes(1))).kind, "fenced", `append of ${owner.name}`);
+    await owners.at(-1)!.logs(1n, bytes(10));
+  }),
+  simple("race: an append and a newer raise: what was logged is in the tail, what was fenced is the next owner's to say", async (log) => {
+    const old = await withEntries(log, 1);
+    const fresh = new Owner(log, "b", 2n);
+    const [appended, tail] = await Promise.all([old.append(2n, bytes(2)), fresh.raise()]);
+    const seen = tail.entries.map(({ seq }) => seq);
+    if (appended.kind === "logged") expectEqual(seen, [1n, 2n], "tail");
+    expectEqual(seen[0], 1n, "first entry");
+    expectEqual((await old.append(2n, bytes(2))).kind, "fenced", "append after it");
+  }),
+  simple("race: both epochs append the same seq: only the newer one's content is logged", async (log) => {
+    const old = await withEntries(log, 1);
+    const fresh = new Owner(log, "b", 2n);
+    await fresh.raise();
+    await fresh.logs(1n, bytes(1), 0n);
+    const [late, logged] = await Promise.all([old.append(2n, bytes(66)), fresh.append(2n, bytes(22))]);
+    expectEqual([late.kind, logged.kind], ["fenced", "logged"], "appends");
+    expectEqual(entriesOf(await fresh.raise()).at(-1), [2n, 2n, bytes(22)], "last entry");
+  }),
+  simple("race: the identical append ten times at once: logged, held once", async (log) => {
+    const owner = await withEntries(log, 1);
+    const outcomes = await Promise.all(Array.from({ length: 10 }, () => owner.append(2n, bytes(2))));
+    expectEqual(
+      outcomes.map(({ kind }) => kind),
+      outcomes.map(() => "logged"),
+      "outcomes",
+    );
+    expectEqual((await owner.raise()).entries.length, 2, "entries");
+  }),
+];
+
+const CONTENT_CASES: readonly Case[] = [
+  simple("append: every byte value: as it was given", async (log) => {
+    const owner = await withEntries(log, 0);
+    const content = Uint8Array.from({ length: 256 }, (_, at) => at);
+    await owner.logs(1n, content);
+    expectEqual(entriesOf(await owner.raise()), [[1n, 1n, content]], "tail");
+  }),
+  simple("append: 120 entries: the next owner's tail has all of them in order", async (log) => {
+    await withEntries(log, 120);
+    const { entries } = await new Owner(log, "b", 2n).raise();
+    expectEqual(
+      entries.map(({ seq, bytes: [first] }) => [seq, first]),
+      Array.from({ length: 120 }, (_, at) => [BigInt(at + 1), at + 1]),
+      "tail",
+    );
+  }),
+  simple("append: three entries of 1 MiB: each whole in the tail", async (log) => {
+    const owner = await withEntries(log, 0);
+    for (const seq of [1n, 2n, 3n]) await owner.logs(seq, new Uint8Array(MIB).fill(Number(seq)));
+    const { entries } = await new Owner(log, "b", 2n).raise();
+    expectEqual(
+      entries.map(({ bytes: content }) => [content.length, content.every((byte) => byte === content[0]), content[0]]),
+      [1, 2, 3].map((seq) => [MIB, true, seq]),
+      "tail",
+    );
+  }),
+  simple("names: beyond ASCII, or the beginning of another: groups and owners of their own", async (log) => {
+    const names = ["albums", "albums-\u00e4\u{1f600}", "albums-a\u0308", "\u00e4"];
+    for (const [at, group] of names.entries()) {
+      const outcome = await log.raise({ group, epoch: epochOf(BigInt(at + 1)), owner: `\u00fc${group}` }, TIMEOUT_MS);
+      expectEqual(outcome.kind, "raised", group);
+    }
+    for (const [at, group] of names.entries())
+      expectEqual(await log.status(group, TIMEOUT_MS), { promisedEpoch: BigInt(at + 1), owner: `\u00fc${group}` }, group);
+  }),
+  simple("verify: never raised, or an epoch above the promised one: fenced", async (log) => {
+    const owner = { group: GROUP, epoch: epochOf(2n), owner: "a" };
+    expectEqual(await log.verify(owner, TIMEOUT_MS), "fenced", "never raised");
+    await new Owner(log, "a", 1n).raise();
+    expectEqual(await log.verify(owner, TIMEOUT_MS), "fenced", "above");
+    expectEqual((await log.status(GROUP, TIMEOUT_MS)).promisedEpoch, 1n, "verify promises nothing");
+  }),
+  simple("restart: twice, with appends in between: nothing is missing, the mark does not go back", async (log, subject) => {
+    await withEntries(log, 2);
+    const again = new Owner(await subject.restart(), "a", 1n);
+    await again.logs(3n, bytes(3));
+    await again.advance(2n);
+    const next = new Owner(await subject.restart(), "b", 2n);
+    const tail = await next.raise();
+    expectEqual([tail.appliedSeq, entriesOf(tail)], [2n, [[3n, 1n, bytes(3)]]], "tail");
+    await next.logs(3n, bytes(3), 1n);
+    await next.logs(4n, bytes(4));
+  }),
+];
+
 const MALFORMED: readonly (readonly [string, (owner: Owner) => Promise<unknown>])[] = [
   ["raise: no group", ({ log }) => log.raise({ group: "", epoch: epochOf(2n), owner: "a" }, TIMEOUT_MS)],
   ["raise: no owner", ({ log }) => log.raise({ group: GROUP, epoch: epochOf(2n), owner: "" }, TIMEOUT_MS)],
@@ -349,7 +452,14 @@ const MALFORMED_CASES: readonly Case[] = MALFORMED.map(([name, act]) =>
 );
 
 /** What every GroupLog keeps (TXD1, TXD4, TXR1-TXR3). */
-export const GROUP_LOG_CASES: readonly Case[] = [...EPOCH_CASES, ...APPEND_CASES, ...ADVANCE_CASES, ...MALFORMED_CASES];
+export const GROUP_LOG_CASES: readonly Case[] = [
+  ...EPOCH_CASES,
+  ...APPEND_CASES,
+  ...ADVANCE_CASES,
+  ...RACE_CASES,
+  ...CONTENT_CASES,
+  ...MALFORMED_CASES,
+];
 
 export function groupLogContract(test: TestFunction, open: () => Promise<GroupLogSubject>): void {
   registerContract(test, "GroupLog", GROUP_LOG_CASES, open);

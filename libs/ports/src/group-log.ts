@@ -51,6 +51,7 @@ export interface AppendRequest extends GroupOwner {
   /** Epoch of the entry before (0 when seq = 1): a replica accepts only on top of the same history. */
   readonly previousEpoch: Epoch;
   readonly timestampCeilingUs: TimestampUs;
+  /** The log's from now on: the caller changes neither these nor `rows`. */
   readonly bytes: Uint8Array;
   readonly rows: Uint8Array;
   /** The owner's mark: up to here it knows a majority (or its raise's tail said so). Below `seq`. */
