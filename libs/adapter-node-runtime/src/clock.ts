@@ -20,11 +20,19 @@ function stepUs(): number {
   return Math.abs(driftMs) < 1.5 ? 0 : Math.round(driftMs * 1000);
 }
 
+/** Not a fraction of a millisecond early, as Node's timers may be: who looks at the clock then finds that its time has come. */
 function setTimer(delayMs: number, action: () => void): Timer {
+  const dueMs = performance.now() + delayMs;
   let handle: NodeJS.Timeout;
   const arm = (remainingMs: number): void => {
-    const partMs = Math.min(remainingMs, DELAY_MS_MAX);
-    handle = setTimeout(() => (remainingMs > partMs ? arm(remainingMs - partMs) : action()), partMs);
+    handle = setTimeout(
+      () => {
+        const leftMs = dueMs - performance.now();
+        if (leftMs > 0) arm(leftMs);
+        else action();
+      },
+      Math.min(remainingMs, DELAY_MS_MAX),
+    );
   };
   arm(Math.max(0, delayMs));
   return { cancel: () => clearTimeout(handle) };

@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { nodeClock } from "./index.ts";
+
+const TIMERS = 400;
+const DELAY_MS_MAX = 40;
+
+test("timer: none is early by the monotonic clock: what waits for a time finds that it has come", async () => {
+  const early: string[] = [];
+  const due = Array.from({ length: TIMERS }, (_, at) => {
+    const delayMs = 1 + (at % DELAY_MS_MAX) + (at % 7) / 7;
+    const atMs = nodeClock.monotonicMs() + delayMs;
+    return new Promise<void>((resolve) => {
+      nodeClock.setTimer(delayMs, () => {
+        const leftMs = atMs - nodeClock.monotonicMs();
+        if (leftMs > 0) early.push(`${delayMs} ms: ${leftMs} ms early`);
+        resolve();
+      });
+    });
+  });
+  await Promise.all(due);
+  assert.deepEqual(early, []);
+});
+
+test("timer: cancelled: never", async () => {
+  let fired = 0;
+  const timers = [0, 1, 5].map((delayMs) => nodeClock.setTimer(delayMs, () => (fired += 1)));
+  for (const timer of timers) timer.cancel();
+  await new Promise<void>((resolve) => void nodeClock.setTimer(10, resolve));
+  assert.equal(fired, 0);
+});
