@@ -2,7 +2,6 @@ import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { UdpMembership } from "@concord/adapter-heartbeats";
-import type { KafkaLogOptions } from "@concord/adapter-kafka";
 import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
 import {
@@ -17,25 +16,26 @@ import {
   type WorkerOptions,
 } from "@concord/dedup";
 import { s3Snapshots } from "@concord/adapter-http";
-import type { Membership } from "@concord/failure-detection";
+import type { ListedMembership, Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import { assert, ConcordError, SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
+import { ConcordError, SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
-import type { DedupWorkerConfig } from "./config.ts";
+import { isListed, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
-import { openSharedOwnership, SOLE, type Ownership, type SharedOwnershipOptions } from "./partitions/ownership.ts";
+import { SOLE, type Ownership } from "./partitions/ownership.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { WorkerPeers } from "./partitions/peers.ts";
+import { SharedListPart } from "./partitions/shared-list.ts";
+import { kafkaConnection } from "./store/kafka-connection.ts";
 import { resultFromWire } from "./rpc/ingest.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
-import { agreeOnView, newestView, viewOf } from "./store/views.ts";
 import { folderStores } from "./store/window-stores.ts";
 
 const META_FOLDER = "meta";
@@ -49,8 +49,10 @@ export interface DedupWorkerOptions {
   readonly disk: Disk;
   /** The logs' folder, when the configuration names one that workers share. */
   readonly logDisk?: Disk;
-  /** Of the workers that share a log, instead of heartbeats by UDP. */
-  readonly membership?: Membership;
+  /** Of the workers that share a log, instead of heartbeats by UDP. With `listRead` their list may be changed while they run. */
+  readonly membership?: Membership | ListedMembership;
+  /** This worker was removed from the list: the process must end. An unhandled rejection when not given. */
+  readonly onFailed?: (cause: ConcordError) => void;
   /** Stores by folder in the data folder; its own when not given. */
   readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
   /** Instead of the configured log. */
@@ -73,21 +75,24 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
   const { clientToken, nodeName } = config;
   const peers = new WorkerPeers({ transport, nodeName, clientToken, workerToken });
-  const others = config.workers.map(({ name }) => name).filter((name) => name !== nodeName);
-  let ownership: Ownership = SOLE;
-  const isShared = config.workers.length > 1 && host.openMessages === undefined;
+  const isShared = config.workers.length > 1 && (host.openMessages === undefined || host.membership !== undefined);
   let heartbeats: UdpMembership | undefined;
   const beats = (): UdpMembership | undefined =>
     (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
+  const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
+    await shared?.open(host.membership ?? beats()!, signal);
     if (host.openMessages !== undefined) return await host.openMessages();
-    if (isShared) ownership = await openOwnership(config, host, host.membership ?? beats()!);
+    const ownership = shared?.opened.ownership ?? SOLE;
     return config.log === "kafka" ? await openKafka(config, host, ownership, signal) : await openLog(config, host, ownership);
   };
   return new DedupWorkerService({
     log,
     drainGraceMs: config.drainGraceMs,
-    services: (store) => [...defineServices(contextOf({ environment, peers, others }, store), authenticator), ...(beats()?.services ?? [])],
+    services: (store) => {
+      const context = contextOf({ environment, peers, list: () => shared!.opened }, store);
+      return [...defineServices(context, authenticator, isShared), ...(beats()?.services ?? [])];
+    },
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       // Opening it takes the lock: one process at a time has the data folder.
@@ -101,8 +106,12 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
       }
     },
     openMessages,
-    openStore: (meta, messages) => openStore(config, host, { openKeyValue, meta, messages, ownership, peers }),
-    close: () => peers.close(),
+    openStore: (meta, messages) =>
+      openStore(config, host, { openKeyValue, meta, messages, ownership: shared?.opened.ownership ?? SOLE, peers }),
+    close: () => {
+      peers.close();
+      shared?.close();
+    },
   });
 }
 
@@ -139,36 +148,11 @@ function assignmentOf(ownership: Ownership): { readonly isAssigned?: (partition:
 }
 
 function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authenticator: Authenticator): UdpMembership {
-  const { workers: members, nodeName, listenAddress, workerToken: secret, clientToken: token } = config;
+  const { workers, nodeName, listenAddress, workerToken: secret, clientToken: token } = config;
   if (secret === undefined) throw new ConcordError("SCHEMA_INVALID", "workerToken: several workers know each other by it");
   const fallback = { transport: environment.transport, authenticator, token };
+  const members = isListed(config) ? "listed" : workers;
   return new UdpMembership({ ...environment, members, nodeName, listenAddress, secret, fallback });
-}
-
-async function openOwnership(config: DedupWorkerConfig, host: DedupWorkerOptions, membership: Membership): Promise<Ownership> {
-  const { workers, nodeName } = config;
-  const { environment, logDisk } = host;
-  const { clock, log } = environment;
-  return await openSharedOwnership({
-    workers,
-    nodeName,
-    membership,
-    clock,
-    log,
-    ...viewsOf(config, environment, logDisk),
-  });
-}
-
-/** Workers on Kafka have no folder in common to agree in: the placement follows from their list. */
-function viewsOf(
-  { log, workers, partitions }: DedupWorkerConfig,
-  { checksum, random }: Environment,
-  logDisk: Disk | undefined,
-): Pick<SharedOwnershipOptions, "agree" | "newest"> {
-  if (log === "kafka") return { agree: async () => viewOf(workers, partitions), newest: async () => undefined };
-  assert(logDisk !== undefined, "workers that share the embedded log have a disk in common");
-  const views = { disk: logDisk, checksum, random };
-  return { agree: () => agreeOnView(views, workers, partitions), newest: () => newestView(views) };
 }
 
 async function openKafka(
@@ -179,11 +163,10 @@ async function openKafka(
 ): Promise<MessageLog> {
   // The driver is loaded only where it is used: programs that do without start sooner.
   const { openKafkaLog } = await import("@concord/adapter-kafka");
-  const { kafkaBrokers, kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, windowMaxAgeMs } = config;
+  const { kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, windowMaxAgeMs } = config;
   const { clock, log } = environment;
   return await openKafkaLog({
-    brokers: kafkaBrokers,
-    clientId: config.nodeName,
+    ...kafkaConnection(config, kafkaCa),
     topics: { input: kafkaInputTopic, output: kafkaOutputTopic, "dead-letters": kafkaDeadLettersTopic },
     pipeline: kafkaPipeline,
     partitions: config.partitions,
@@ -191,17 +174,11 @@ async function openKafka(
     replicasMin: config.kafkaReplicasMin,
     outputKeptMs: windowMaxAgeMs === 0 ? undefined : windowMaxAgeMs,
     inputOffsetOf: (message) => readOrigin(message)?.inputOffset,
-    ...(kafkaCa !== undefined ? { tls: { ca: kafkaCa } } : config.kafkaTls ? { tls: true as const } : {}),
-    ...saslOf(config),
     ...assignmentOf(ownership),
     clock,
     log,
     signal,
   });
-}
-
-function saslOf({ kafkaUser: username, kafkaPassword: password, kafkaSasl: mechanism }: DedupWorkerConfig): Pick<KafkaLogOptions, "sasl"> {
-  return username === undefined || password === undefined ? {} : { sasl: { mechanism, username, password } };
 }
 
 interface Opened {

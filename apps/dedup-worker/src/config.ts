@@ -1,21 +1,12 @@
 import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
+import { memberShape } from "@concord/member-lists";
 import { SNAPSHOT_EVERY_MS_MIN, SNAPSHOTS_KEPT_MAX } from "@concord/dedup";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
 import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
 
-const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodString> =>
-  z
-    .string()
-    .regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`)
-    .default(name)
-    .describe(text);
-
-const worker = z.strictObject({
-  name: z.string().min(1).max(64),
-  address: z.string().regex(/^.+:\d+$/, "expected host:port"),
-  datacenter: z.string().min(1).max(64).default("local"),
-});
+const kafkaName = (kind: string): z.ZodString => z.string().regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`);
+const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodString> => kafkaName(kind).default(name).describe(text);
 
 /** Every key of a dedup-worker. */
 export const dedupWorkerSchema = z
@@ -32,11 +23,11 @@ export const dedupWorkerSchema = z
       .default(4)
       .describe("partitions of input and output; fixed when the data folder is made, since an id's partition follows from it"),
     workers: z
-      .array(worker)
+      .array(memberShape)
       .max(WORKERS_MAX)
       .default([])
       .describe(
-        "all workers that share a log, with name, address and datacenter, this one included; empty = this one alone. Each owns its share of the partitions; another one goes on when it dies",
+        "the workers that share a log as they first were, with name, address and datacenter, the same at each; empty = this one alone. Each owns its share of the partitions; another one goes on when it dies. Where the list was changed since, the changed one counts; one that is not in it waits until it is added",
       ),
     logFolder: z
       .string()
@@ -55,6 +46,11 @@ export const dedupWorkerSchema = z
     kafkaInputTopic: topic("concord-input", "what producers append to"),
     kafkaOutputTopic: topic("concord-output", "each message once; written by this pipeline alone, to be read committed"),
     kafkaDeadLettersTopic: topic("concord-dead-letters", "what cannot be processed"),
+    kafkaWorkersTopic: kafkaName("topic")
+      .optional()
+      .describe(
+        "one partition, kept for ever: versions of the list of workers; left out = the configured workers, for as long as they run",
+      ),
     kafkaPipeline: topic(
       "concord-dedup",
       "group of the committed offsets, and beginning of the transactional ids: one pipeline, one name",
@@ -173,18 +169,34 @@ export const dedupWorkerSchema = z
     context.addIssue({ code: "custom", path: ["outputRetentionMs"], message });
   });
 
+/** The list of workers may be changed while they run (TX32). */
+export function isListed({ log, kafkaWorkersTopic }: Pick<DedupWorkerConfig, "log" | "kafkaWorkersTopic">): boolean {
+  return log === "embedded" || kafkaWorkersTopic !== undefined;
+}
+
 interface Sharing {
   readonly workers: readonly { readonly name: string }[];
   readonly nodeName: string;
   readonly log: string;
   readonly logFolder?: string | undefined;
+  readonly kafkaWorkersTopic?: string | undefined;
 }
 
-function sharingProblems({ workers, nodeName, log, logFolder }: Sharing): readonly (readonly [key: string, message: string])[] {
+function sharingProblems({
+  workers,
+  nodeName,
+  log,
+  logFolder,
+  kafkaWorkersTopic,
+}: Sharing): readonly (readonly [key: string, message: string])[] {
   const names = new Set(workers.map(({ name }) => name));
   const problems: [string, string][] = [];
   if (names.size !== workers.length) problems.push(["workers", "two have the same name"]);
-  if (!names.has(nodeName)) problems.push(["workers", `this one, ${nodeName}, is not among ${[...names].join(", ")}`]);
+  if (log === "kafka" && kafkaWorkersTopic === undefined && !names.has(nodeName))
+    problems.push([
+      "workers",
+      `this one, ${nodeName}, is not among ${[...names].join(", ")}, whose list changes only with kafkaWorkersTopic`,
+    ]);
   if (log === "embedded" && logFolder === undefined) problems.push(["logFolder", "several workers share one"]);
   return problems;
 }

@@ -1,15 +1,27 @@
+import type { MemberLists } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
 import type { Environment } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
+import type { ListChanges } from "./partitions/list-changes.ts";
+import type { Ownership } from "./partitions/ownership.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { WorkerPeers } from "./partitions/peers.ts";
+import type { WorkerList } from "./store/worker-list.ts";
+
+/** The workers that share the log, as this one is one of them. */
+export interface SharedList {
+  readonly lists: MemberLists<WorkerList>;
+  readonly ownership: Ownership;
+  /** undefined: the list never changes. */
+  readonly changes: ListChanges | undefined;
+}
 
 /** What the handlers share. What is a function exists once the store is open: STARTING before. */
 export interface Context {
   readonly environment: Environment;
   readonly peers: WorkerPeers;
-  /** Names of the other workers of the log. */
-  readonly others: readonly string[];
+  /** Of a worker that shares its log. */
+  readonly list: () => SharedList;
   readonly log: () => MessageLog;
   readonly partitions: () => Partitions;
   readonly ingest: () => Ingest;

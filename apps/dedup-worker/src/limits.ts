@@ -52,6 +52,8 @@ export const REOPEN_PAUSE_MS = 200;
 export const TAKE_OVER_PAUSE_MS = 200;
 /** Workers that share a log: each hears all others. */
 export const WORKERS_MAX = 16;
+/** Budget of asking a worker that leaves what it serves. */
+export const LIST_TIMEOUT_MS = 1_000;
 /** Of the drain's grace: the other workers take this one's partitions over. */
 export const HAND_OVER_SHARE = 0.5;
 /** A partition that is released: what has been appended here gets its results within this time, or its calls end with unknown outcomes. */

@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeDisk, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
+import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
+import type { ConcordError } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
 import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
 
@@ -9,16 +11,32 @@ tuneHeap();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const config = configOfProcess("dedup-worker", dedupWorkerSchema, process, readFile, build);
+const { command, process: configured } = listCommandOf(WORKER_LIST, process);
+if (process.argv[2] === "--help") console.log(listUsage(WORKER_LIST));
+const config = configOfProcess("dedup-worker", dedupWorkerSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true, build });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+if (command !== undefined) {
+  const { workers, listenAddress, operatorToken, workerToken } = config;
+  const addresses = workers.length > 0 ? workers.map(({ address }) => address) : [listenAddress];
+  await endWithListCommand(command, {
+    list: WORKER_LIST,
+    addresses,
+    transport,
+    token: operatorToken ?? workerToken,
+    clock: nodeClock,
+    process,
+  });
+}
+const failed = Promise.withResolvers<never>();
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
 const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
 const logDisk = config.logFolder === undefined ? {} : { logDisk: nodeDisk(config.logFolder) };
-const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa });
+const onFailed = (cause: ConcordError): void => failed.reject(cause);
+const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa, onFailed });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
@@ -28,4 +46,4 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: failed.promise, start });

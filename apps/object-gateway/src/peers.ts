@@ -15,7 +15,8 @@ export function epochOwners({ membership, members }: Peers, nodeName: string, { 
   const names = members.map(({ name }) => name);
   const before = new Map(names.map((name) => [name, [name]]));
   const placement = place(names, members, { ranks: members.length, before });
-  return new Owners({ membership, members, nodeName, view: { version: 1n, members, placement }, clock, log });
+  const view = { version: 1n, members, placement };
+  return new Owners({ membership, nameAt: (member) => members[member]?.name, nodeName, view, clock, log });
 }
 
 /** Since when the gateway is gone, if this one is to recover its epochs. */

@@ -6,14 +6,16 @@ import { ALONE, MESH_MEMBERS_MAX, type ListedMembership, type Membership, type V
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import { foundingList } from "@concord/ownership";
+import { addCommandOf, COORDINATOR_LIST } from "@concord/member-lists";
+import { foundingList, MemberLists } from "@concord/ownership";
 import type { Channel, ConcordError, Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
-import { CoordinatorLists } from "./groups/coordinator-lists.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
 import { ListChanges } from "./groups/list-changes.ts";
+import { readStoredList } from "./groups/stored-list.ts";
+import { LIST_TIMEOUT_MS } from "./limits.ts";
 import { remotePeers } from "./groups/peers.ts";
 import { IdGenerator } from "./ids/id-generator.ts";
 import { defineServices } from "./rpc/services.ts";
@@ -59,11 +61,13 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     return channel;
   };
   const membership = overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict);
-  const lists = new CoordinatorLists({
+  const lists = new MemberLists({
     ...environment,
+    noun: COORDINATOR_LIST.noun,
+    addCommand: addCommandOf(COORDINATOR_LIST),
     configured: foundingList(coordinatorsOf(config)),
     nodeName: config.nodeName,
-    rows,
+    read: () => readStoredList(rows, { timeoutMs: LIST_TIMEOUT_MS }),
     membership: "listRead" in membership ? membership : undefined,
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   });

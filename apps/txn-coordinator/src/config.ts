@@ -1,14 +1,8 @@
 import { checkServer, serverShape, z } from "@concord/config";
 import { MEMBERS_MAX, MESH_MEMBERS_MAX } from "@concord/failure-detection";
+import { memberShape } from "@concord/member-lists";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_LEASE_WORKERS } from "./limits.ts";
-
-/** A coordinator or a storage-proxy. */
-export const coordinatorShape = z.strictObject({
-  name: z.string().min(1).max(64),
-  address: z.string().regex(/^.+:\d+$/, "expected host:port"),
-  datacenter: z.string().min(1).max(64).default("local"),
-});
 
 const milliseconds = (text: string, standard: number): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).default(standard).describe(text);
@@ -20,14 +14,14 @@ export const txnCoordinatorSchema = z
     nodeName: z.string().min(1).max(64).default("txn-coordinator").describe("this coordinator's name"),
     datacenter: z.string().min(1).max(64).default("local").describe("where this coordinator stands"),
     coordinators: z
-      .array(coordinatorShape)
+      .array(memberShape)
       .max(MEMBERS_MAX)
       .default([])
       .describe(
         "the coordinators as they first were, with name, address and datacenter, the same at each; the first serves the system group. Where the list was changed since, the changed one counts; one that is not in it waits until it is added. Empty = this one alone",
       ),
     storageProxies: z
-      .array(coordinatorShape)
+      .array(memberShape)
       .min(1)
       .describe("the storage-proxies with name, address and datacenter; those of the own datacenter are asked first"),
     groupCount: z

@@ -2,8 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { DETECTION_LIMITS } from "@concord/failure-detection";
-import { COMMAND_POLL_MS, LIST_READ_EVERY_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
-import { changeCoordinators, coordinatorsCommandOf, endWithCoordinatorsCommand, txnCoordinatorSchema } from "./index.ts";
+import { changeList, COMMAND_POLL_MS, COORDINATOR_LIST } from "@concord/member-lists";
+import { LIST_READ_EVERY_MS } from "@concord/ownership";
+import { TAKE_OVER_AGAIN_MS } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer } from "./test/coordinator-fixture.ts";
 
 const TOKEN = "secret-o";
@@ -18,7 +19,7 @@ interface Topology {
 const listed = (): Promise<CoordinatorFixture> => new CoordinatorFixture({ isListed: true }).start(3);
 
 function change(fixture: CoordinatorFixture, at: number, request: object): Promise<Answer> {
-  return fixture.connect(at, TOKEN).unary("ChangeList", request, "CoordinatorListService");
+  return fixture.connect(at, TOKEN).unary("ChangeList", { kind: COORDINATOR_LIST.wire, ...request }, "MemberListService");
 }
 
 async function topology(fixture: CoordinatorFixture, at: number): Promise<Topology> {
@@ -129,7 +130,11 @@ test("[TX32] list: what may not be done is refused, and nothing is written", asy
   await fails("PRECONDITION_FAILED", change(fixture, 0, { add: { ...FOURTH, name: "c1" } }));
   await fails("MALFORMED_REQUEST", change(fixture, 0, { add: { ...FOURTH, address: "nowhere" } }));
   await fails("MALFORMED_REQUEST", change(fixture, 0, {}));
-  await fails("PERMISSION_DENIED", fixture.connect(0).unary("ChangeList", { remove: { name: "c2" } }, "CoordinatorListService"));
+  await fails("MALFORMED_REQUEST", change(fixture, 0, { kind: "MEMBER_KIND_WORKER", add: FOURTH }), "a list of workers is meant");
+  await fails(
+    "PERMISSION_DENIED",
+    fixture.connect(0).unary("ChangeList", { kind: COORDINATOR_LIST.wire, remove: { name: "c2" } }, "MemberListService"),
+  );
   fixture.memberships[0]!.about(2, "gone");
   await fails("PRECONDITION_FAILED", change(fixture, 0, { add: FOURTH }), "no majority of four would work");
   assert.equal(await fixture.rows.snapshot(), before);
@@ -164,60 +169,13 @@ test("[TX32] command: add: says what it waits for, goes on until it is done, and
   const said: string[] = [];
   const { clock, transport } = fixture;
   const say = (line: string): void => void said.push(line);
-  const options = { addresses: ["absent:1", "c1:1"], transport, clock, token: TOKEN, timeoutMs: 60_000, say };
-  const done = changeCoordinators({ kind: "add", ...FOURTH }, options);
+  const options = { list: COORDINATOR_LIST, addresses: ["absent:1", "c1:1"], transport, clock, token: TOKEN, timeoutMs: 60_000, say };
+  const done = changeList({ kind: "add", ...FOURTH }, options);
   await clock.advance(20 * COMMAND_POLL_MS);
   for (const membership of fixture.memberships) membership.about(3, "works");
   await clock.advance(20 * COMMAND_POLL_MS);
-  const { version, coordinators } = await done;
-  assert.deepEqual([version, coordinators.at(-1)], [2, { ...FOURTH, state: "LISTED_STATE_MEMBER" }]);
+  const { version, members } = await done;
+  assert.deepEqual([version, members.at(-1)], [2, { ...FOURTH, state: "LISTED_STATE_MEMBER" }]);
   assert.match(said.join("\n"), /no answer yet[^]*arriving[^]*c3 is in the list, but does not work yet: start it at c3:1/);
   await fixture.stop();
-});
-
-function processOf(...argv: string[]): { readonly process: Parameters<typeof coordinatorsCommandOf>[0]; readonly out: string[] } {
-  const out: string[] = [];
-  const stream = { write: (text: string) => out.push(text) };
-  const exit = (code: number): never => {
-    out.push(`exit ${code}`);
-    throw new Error("exit");
-  };
-  return { process: { argv: ["node", "main.ts", ...argv], env: {}, stdout: stream, stderr: stream, exit }, out };
-}
-
-test("command: list, with options behind it: printed as a table, exit 0; none answers: exit 1", async () => {
-  const fixture = await listed();
-  const storageProxies = [{ name: "p", address: "p:1" }];
-  const config = txnCoordinatorSchema.parse({ nodeName: "c0", coordinators: fixture.nodes, storageProxies, coordinatorToken: TOKEN });
-  const { process, out } = processOf("coordinators", "list", "--config", "x.json");
-  const parsed = coordinatorsCommandOf(process);
-  assert.deepEqual([parsed.command, parsed.process.argv], [{ kind: "list" }, ["node", "main.ts", "--config", "x.json"]]);
-  const run = (coordinators: typeof config.coordinators): Promise<never> => {
-    const { clock, transport } = fixture;
-    return endWithCoordinatorsCommand(parsed.command!, { config: { ...config, coordinators }, clock, transport, process });
-  };
-  await assert.rejects(run(config.coordinators), /exit/);
-  assert.equal(out.join(""), "version 0 (as configured)\n  c0 c0:1 d0 member\n  c1 c1:1 d1 member\n  c2 c2:1 d2 member\nexit 0");
-  out.length = 0;
-  await assert.rejects(run([{ name: "x", address: "absent:1", datacenter: "d" }]), /exit/);
-  assert.match(out.join(""), /^coordinators list: .*exit 1$/s);
-  await fixture.stop();
-});
-
-for (const argv of [
-  ["coordinators"],
-  ["coordinators", "add", "c3"],
-  ["coordinators", "add", "c3", "nowhere", "d"],
-  ["coordinators", "remove"],
-]) {
-  test(`command: ${argv.join(" ")}: usage, exit 2`, () => {
-    const { process, out } = processOf(...argv);
-    assert.throws(() => coordinatorsCommandOf(process), /exit/);
-    assert.match(out.join(""), /^usage: .*exit 2$/s);
-  });
-}
-
-test("command: none: the process as it is", () => {
-  const { process } = processOf("--config", "x.json");
-  assert.deepEqual(coordinatorsCommandOf(process), { command: undefined, process });
 });

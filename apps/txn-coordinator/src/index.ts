@@ -1,5 +1,4 @@
 export { composeTxnCoordinator, type TxnCoordinatorOptions } from "./composition.ts";
 export { txnCoordinatorSchema, type TxnCoordinatorConfig } from "./config.ts";
-export { changeCoordinators, COORDINATORS_USAGE, coordinatorsCommandOf, endWithCoordinatorsCommand } from "./coordinators-command.ts";
 export { TXN_COORDINATOR_METRICS } from "./metrics.ts";
 export type { TxnCoordinatorService } from "./service.ts";

@@ -39,17 +39,8 @@ export const FORWARD_TIMEOUT_MS_MAX = 10_000;
 export const QUEUED_OPENS_MAX = 4_096;
 /** Longest wait of a queued Start. */
 export const QUEUED_OPEN_MS_MAX = 5_000;
-/** The list of coordinators is read so often: a few times in `listValidMs`. */
-export const LIST_READ_EVERY_MS = 1_000;
-/** A coordinator that is not in the list reads it this often, and says this often that it waits. */
-export const LIST_AWAITED_POLL_MS = 200;
-export const LIST_AWAITED_LOG_EVERY_MS = 10_000;
 /** Budget of one reading of the list, and of asking a coordinator that leaves what it serves. */
 export const LIST_TIMEOUT_MS = 1_000;
-/** The command that changes the list: one call, the pause before the next, and all of it: a few steps, `nextListAfterMs` apart. */
-export const COMMAND_CALL_TIMEOUT_MS = 5_000;
-export const COMMAND_POLL_MS = 500;
-export const COMMAND_TIMEOUT_MS = 120_000;
 /** Clients that watch the topology. */
 export const TOPOLOGY_WATCHES_MAX = 10_000;
 /** A queued Start is answered so long before its deadline: the answer has a way to go. */

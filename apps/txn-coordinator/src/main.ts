@@ -1,30 +1,29 @@
 import { readFileSync } from "node:fs";
 import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
+import { COORDINATOR_LIST, endWithListCommand, listCommandOf, listUsage } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
-import {
-  composeTxnCoordinator,
-  COORDINATORS_USAGE,
-  coordinatorsCommandOf,
-  endWithCoordinatorsCommand,
-  TXN_COORDINATOR_METRICS,
-  txnCoordinatorSchema,
-} from "./index.ts";
+import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
 
 tuneHeap();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const { command, process: configured } = coordinatorsCommandOf(process);
-if (process.argv[2] === "--help") console.log(COORDINATORS_USAGE);
+const { command, process: configured } = listCommandOf(COORDINATOR_LIST, process);
+if (process.argv[2] === "--help") console.log(listUsage(COORDINATOR_LIST));
 const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
-if (command !== undefined) await endWithCoordinatorsCommand(command, { config, transport, clock: nodeClock, process });
+if (command !== undefined) {
+  const { coordinators, listenAddress, operatorToken, coordinatorToken } = config;
+  const addresses = coordinators.length > 0 ? coordinators.map(({ address }) => address) : [listenAddress];
+  const token = operatorToken ?? coordinatorToken;
+  await endWithListCommand(command, { list: COORDINATOR_LIST, addresses, transport, token, clock: nodeClock, process });
+}
 const failed = Promise.withResolvers<never>();
 const service = composeTxnCoordinator(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env }),

@@ -12,7 +12,7 @@ import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
 import { unavailable, type KafkaContext, type KafkaMode } from "./context.ts";
 import { failureType, KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
 import { KafkajsWire, type KafkaConnection } from "./kafkajs-wire.ts";
-import { POLL_MS } from "./limits.ts";
+import { POLL_MS, START_PAUSES } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { encodeBatch } from "./record-batch.ts";
 import { checkPartition, openSession } from "./session.ts";
@@ -36,8 +36,6 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   /** Ends the tries to reach the brokers. */
   readonly signal?: AbortSignal;
 }
-
-const START_PAUSES = { initialMs: 200, maxMs: 5_000 };
 
 /**
  * The three topics of a pipeline on Kafka, transactional (DDD4). Tries to reach the brokers until it can or is aborted. SCHEMA_INVALID when

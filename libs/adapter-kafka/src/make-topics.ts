@@ -22,6 +22,29 @@ const SETTINGS = {
   "unclean.leader.election.enable": "false",
 };
 
+export interface RecordTopicToMake extends Omit<KafkaConnection, "topics"> {
+  readonly topic: string;
+  readonly replicas: number;
+  readonly clock: Clock;
+}
+
+/** A topic of one partition that is kept for ever, as `openKafkaRecords` demands it. One that is there stays as it is. Resolves when it can be read. */
+export async function makeRecordTopic({ topic: name, replicas, clock, ...connection }: RecordTopicToMake): Promise<void> {
+  const wire = new KafkajsWire({ ...connection, topics: [] });
+  const settings = { ...SETTINGS, "retention.bytes": "-1", "min.insync.replicas": String(Math.min(2, replicas)) };
+  try {
+    await wire.createTopic({ name, partitions: 1, replicas, settings });
+  } finally {
+    await wire.close();
+  }
+  const made = new KafkajsWire({ ...connection, topics: [name] });
+  try {
+    await untilLed(made, clock, name, 0);
+  } finally {
+    await made.close();
+  }
+}
+
 /** The three topics of a pipeline, as its start demands them. Those that are there stay as they are. Resolves when all can be read. */
 export async function makeTopics(options: TopicsToMake): Promise<void> {
   const { topics, partitions, replicas, clock } = options;

@@ -34,6 +34,19 @@ export async function checkTopics(wire: KafkaWire, required: TopicRequirements):
   return sizes;
 }
 
+/** What is wrong with a topic of few records that are kept for ever in one order, each with the setting to change; SCHEMA_INVALID. */
+export async function checkRecordTopic(wire: KafkaWire, topic: string, replicasMin: number): Promise<void> {
+  const { partitions, replicas } = await wire.partitions(topic);
+  const settings = await wire.settings(topic);
+  const faults = [
+    ...faultsOfAny(settings, { partitions: 1, replicasMin }, partitions, replicas),
+    ...["retention.ms", "retention.bytes"]
+      .filter((name) => settings.get(name) !== "-1")
+      .map((name) => `${name} must be -1: the first record counts for ever`),
+  ];
+  if (faults.length > 0) throw new ConcordError("SCHEMA_INVALID", faults.map((fault) => `${topic}: ${fault}`).join("\n"));
+}
+
 const BROKER_SETTINGS: readonly { readonly name: string; readonly least: number; readonly reason: string }[] = [
   { name: "offsets.retention.minutes", least: OFFSETS_KEPT_MINUTES_MIN, reason: "a partition whose committed offset is gone stops" },
   { name: "transactional.id.expiration.ms", least: PRODUCER_KEPT_MS_MIN, reason: "an owner whose id is forgotten cannot be fenced" },
@@ -60,10 +73,9 @@ export async function checkBrokers(wire: Pick<KafkaWire, "brokerSettings">, log:
   if (faults.length > 0) throw new ConcordError("SCHEMA_INVALID", `the brokers cannot carry a pipeline:\n${faults.join("\n")}`);
 }
 
-function faultsOf(
-  topic: LogTopic,
+function faultsOfAny(
   settings: ReadonlyMap<string, string>,
-  required: TopicRequirements,
+  required: Pick<TopicRequirements, "partitions" | "replicasMin">,
   partitions: number,
   replicas: number,
 ): string[] {
@@ -77,20 +89,26 @@ function faultsOf(
     settings.get("unclean.leader.election.enable") === "false",
     "unclean.leader.election.enable must be false: it forgets what was acknowledged",
   );
-  must(
-    settings.get("cleanup.policy") === "delete",
-    "cleanup.policy must be delete: compaction removes messages that a window is rebuilt from",
-  );
+  must(settings.get("cleanup.policy") === "delete", "cleanup.policy must be delete: compaction removes messages that are still read");
   must(
     settings.get("message.timestamp.type") === "CreateTime",
     "message.timestamp.type must be CreateTime: repeated batches are recognised by it",
   );
+  return faults;
+}
+
+function faultsOf(
+  topic: LogTopic,
+  settings: ReadonlyMap<string, string>,
+  required: TopicRequirements,
+  partitions: number,
+  replicas: number,
+): string[] {
+  const faults = faultsOfAny(settings, required, partitions, replicas);
   if (topic !== "output") return faults;
   const { outputKeptMs } = required;
-  const kept = number("retention.ms");
-  must(
-    kept === -1 || (outputKeptMs !== undefined && kept >= outputKeptMs),
-    `retention.ms must be -1${outputKeptMs === undefined ? "" : ` or at least ${outputKeptMs}`}: the window is rebuilt from the output`,
-  );
-  return faults;
+  const kept = Number(settings.get("retention.ms"));
+  if (kept === -1 || (outputKeptMs !== undefined && kept >= outputKeptMs)) return faults;
+  const least = outputKeptMs === undefined ? "" : ` or at least ${outputKeptMs}`;
+  return [...faults, `retention.ms must be -1${least}: the window is rebuilt from the output`];
 }

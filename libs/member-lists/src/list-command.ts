@@ -1,36 +1,39 @@
-// `txn-coordinator coordinators list|add|remove`: shows or changes the list of coordinators while they run (TX32).
+// `txn-coordinator coordinators list|add|remove`, `dedup-worker workers ...`: shows or changes a list of members while they run (TX32).
 import type { ConfigProcess } from "@concord/config";
-import { CoordinatorListService, type GetListResponse } from "@concord/protos-txn";
+import { MemberListService, type GetListResponse } from "@concord/protos-cluster";
 import type { ListChange } from "@concord/ownership";
 import { bearer, callUnary } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Clock, type Transport } from "@concord/runtime";
-import { coordinatorShape, type TxnCoordinatorConfig } from "./config.ts";
 import { COMMAND_CALL_TIMEOUT_MS, COMMAND_POLL_MS, COMMAND_TIMEOUT_MS } from "./limits.ts";
+import type { ListKind } from "./list-kind.ts";
+import { changeToWire, memberShape } from "./list-wire.ts";
 
-export const COORDINATORS_USAGE = `usage: txn-coordinator coordinators list
-       txn-coordinator coordinators add NAME HOST:PORT DATACENTER
-       txn-coordinator coordinators remove NAME
-  with the options of any coordinator; it asks the coordinators that they name, with operatorToken or coordinatorToken.
-  A coordinator that is added may run already: it waits until it is in the list. One that is removed hands its groups over and ends.
+export type ListCommand = { readonly kind: "list" } | ListChange;
+
+export function listUsage({ program, noun, member, units, token }: ListKind): string {
+  return `usage: ${program} ${noun} list
+       ${program} ${noun} add NAME HOST:PORT DATACENTER
+       ${program} ${noun} remove NAME
+  with the options of any ${member}; it asks the ${noun} that they name, with operatorToken or ${token}.
+  A ${member} that is added may run already: it waits until it is in the list. One that is removed hands its ${units} over and ends.
 `;
-
-export type CoordinatorsCommand = { readonly kind: "list" } | ListChange;
+}
 
 /** In front of it the interpreter and the script. */
 const COMMAND_AT = 2;
 
 /** The command in front of the options, and the process without it. Prints the usage and ends the process with 2 when it is none. */
-export function coordinatorsCommandOf(process: ConfigProcess): {
-  readonly command: CoordinatorsCommand | undefined;
-  readonly process: ConfigProcess;
-} {
+export function listCommandOf(
+  list: ListKind,
+  process: ConfigProcess,
+): { readonly command: ListCommand | undefined; readonly process: ConfigProcess } {
   const [name, ...words] = process.argv.slice(COMMAND_AT);
-  if (name !== "coordinators") return { command: undefined, process };
+  if (name !== list.noun) return { command: undefined, process };
   const options = words.findIndex((word) => word.startsWith("-"));
   const given = options < 0 ? words : words.slice(0, options);
   const command = commandOf(given);
   if (command === undefined) {
-    process.stderr.write(COORDINATORS_USAGE);
+    process.stderr.write(listUsage(list));
     return process.exit(2);
   }
   const { env, stdout, stderr } = process;
@@ -38,16 +41,17 @@ export function coordinatorsCommandOf(process: ConfigProcess): {
   return { command, process: { argv, env, stdout, stderr, exit: (code) => process.exit(code) } };
 }
 
-function commandOf([verb, name, address, datacenter, ...more]: readonly string[]): CoordinatorsCommand | undefined {
+function commandOf([verb, name, address, datacenter, ...more]: readonly string[]): ListCommand | undefined {
   if (verb === "list" && name === undefined) return { kind: "list" };
   if (verb === "remove" && name !== undefined && address === undefined) return { kind: "remove", name };
-  const added = coordinatorShape.safeParse({ name, address, datacenter });
+  const added = memberShape.safeParse({ name, address, datacenter });
   if (verb === "add" && added.success && datacenter !== undefined && more.length === 0) return { kind: "add", ...added.data };
   return undefined;
 }
 
 export interface ListCallOptions {
-  /** Of coordinators; each is asked until one answers. */
+  readonly list: ListKind;
+  /** Of members; each is asked until one answers. */
   readonly addresses: readonly string[];
   readonly transport: Transport;
   readonly token: string | undefined;
@@ -58,17 +62,15 @@ export interface ListCallOptions {
 }
 
 /** Changes the list step by step until it is as asked for. Repeating it after a failure goes on where that one stopped. */
-export async function changeCoordinators(change: ListChange, options: ListCallOptions): Promise<GetListResponse> {
+export async function changeList(change: ListChange, options: ListCallOptions): Promise<GetListResponse> {
   const { clock, timeoutMs, say } = options;
-  const { kind, ...what } = change;
+  const request = { ...changeToWire(change), kind: options.list.wire };
   const calls = new ListCalls(options);
   const endsAtMs = clock.monotonicMs() + timeoutMs;
   let said = "";
   try {
     while (clock.monotonicMs() < endsAtMs) {
-      const answer = await calls.tried((channel, call) =>
-        callUnary(channel, CoordinatorListService.methods.ChangeList, kind === "add" ? { add: what } : { remove: what }, call),
-      );
+      const answer = await calls.tried((channel, call) => callUnary(channel, MemberListService.methods.ChangeList, request, call));
       if (answer?.done === true) return answer.list!;
       const line = answer === undefined ? calls.problem : answer.waitsFor !== "" ? answer.waitsFor : textOfList(answer.list!);
       if (line !== said) say(line);
@@ -82,14 +84,14 @@ export async function changeCoordinators(change: ListChange, options: ListCallOp
 }
 
 /** A list as lines of a table. */
-export function textOfList({ version, coordinators }: GetListResponse): string {
-  const lines = coordinators.map(({ name, address, datacenter, state }) => {
+export function textOfList({ version, members }: GetListResponse): string {
+  const lines = members.map(({ name, address, datacenter, state }) => {
     return `  ${name} ${address} ${datacenter} ${state.replace("LISTED_STATE_", "").toLowerCase()}`;
   });
   return [`version ${version}${version === 0 ? " (as configured)" : ""}`, ...lines].join("\n");
 }
 
-/** Calls to any of the coordinators: one that does not answer is passed over. */
+/** Calls to any of the members: one that does not answer is passed over. */
 class ListCalls {
   readonly #options: ListCallOptions;
   readonly #channels = new Map<string, Channel>();
@@ -130,34 +132,29 @@ class ListCalls {
   }
 }
 
-export interface CommandOptions {
-  readonly config: TxnCoordinatorConfig;
-  readonly transport: Transport;
-  readonly clock: Clock;
+export interface CommandOptions extends Pick<ListCallOptions, "list" | "addresses" | "transport" | "token" | "clock"> {
   readonly process: Pick<ConfigProcess, "stdout" | "stderr" | "exit">;
 }
 
 /** Prints what it did and ends the process: 0 when done, 1 with the reason when not. */
-export async function endWithCoordinatorsCommand(command: CoordinatorsCommand, options: CommandOptions): Promise<never> {
-  const { config, transport, clock, process } = options;
-  const { coordinators, listenAddress, operatorToken, coordinatorToken } = config;
+export async function endWithListCommand(command: ListCommand, { process, ...options }: CommandOptions): Promise<never> {
   const say = (line: string): void => void process.stdout.write(`${line}\n`);
-  const addresses = coordinators.length > 0 ? coordinators.map(({ address }) => address) : [listenAddress];
-  const calls = { addresses, transport, clock, token: operatorToken ?? coordinatorToken, timeoutMs: COMMAND_TIMEOUT_MS, say };
+  const calls = { ...options, timeoutMs: COMMAND_TIMEOUT_MS, say };
   try {
-    say(textOfList(command.kind === "list" ? await list(calls) : await changeCoordinators(command, calls)));
+    say(textOfList(command.kind === "list" ? await list(calls) : await changeList(command, calls)));
   } catch (thrown) {
-    process.stderr.write(`coordinators ${command.kind}: ${toConcordError(thrown).message}\n`);
+    process.stderr.write(`${options.list.noun} ${command.kind}: ${toConcordError(thrown).message}\n`);
     return process.exit(1);
   }
   return process.exit(0);
 }
 
 async function list(options: ListCallOptions): Promise<GetListResponse> {
+  const request = { kind: options.list.wire };
   const calls = new ListCalls(options);
   try {
     for (const _ of options.addresses) {
-      const answer = await calls.tried((channel, call) => callUnary(channel, CoordinatorListService.methods.GetList, {}, call));
+      const answer = await calls.tried((channel, call) => callUnary(channel, MemberListService.methods.GetList, request, call));
       if (answer !== undefined) return answer;
     }
     throw new ConcordError("CONNECTION_LOST", calls.problem);

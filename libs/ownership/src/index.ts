@@ -14,3 +14,5 @@ export {
   type ListStep,
   type RecordedList,
 } from "./recorded-list.ts";
+export { MemberLists, type MemberListsOptions } from "./member-lists.ts";
+export { LIST_READ_EVERY_MS } from "./limits.ts";

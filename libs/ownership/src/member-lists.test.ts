@@ -1,15 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { foundingList, type RecordedList } from "@concord/ownership";
-import { MemoryRowStore } from "@concord/port-contracts";
-import type { RowStore } from "@concord/ports";
-import { ConcordError, silentLog, type TimestampUs } from "@concord/runtime";
-import { LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS } from "../limits.ts";
-import { COORDINATOR_LIST_KEY } from "../schema/system-tables.ts";
-import { ManualClock, settle } from "../test/coordinator-fixture.ts";
-import { ScriptedListedMembership } from "../test/scripted-listed-membership.ts";
-import { CoordinatorLists } from "./coordinator-lists.ts";
-import { listToJson } from "./stored-list.ts";
+import type { ListedMembership, ReadList } from "@concord/failure-detection";
+import { ConcordError, silentLog, type Clock, type Timer } from "@concord/runtime";
+import { foundingList, LIST_READ_EVERY_MS, MemberLists, type RecordedList } from "./index.ts";
+import { LIST_AWAITED_POLL_MS } from "./limits.ts";
 
 const node = (name: string): { name: string; address: string; datacenter: string } => ({ name, address: `${name}:1`, datacenter: "d" });
 const CONFIGURED = foundingList([node("a"), node("b")]);
@@ -19,34 +13,72 @@ function listOf(version: number, ...names: readonly (string | undefined)[]): Rec
   return { version, founders: ["a", "b"], members };
 }
 
+/** Time passes only when told to. */
+class ManualClock implements Clock {
+  #nowMs = 0;
+  readonly #timers = new Set<{ readonly atMs: number; readonly act: () => void }>();
+  nowMs = (): number => this.#nowMs;
+  nowUs = (): bigint => 1000n * BigInt(this.#nowMs);
+  monotonicMs = (): number => this.#nowMs;
+  defer = (act: () => void): void => void setImmediate(act);
+
+  setTimer(delayMs: number, act: () => void): Timer {
+    const timer = { atMs: this.#nowMs + delayMs, act };
+    this.#timers.add(timer);
+    return { cancel: () => void this.#timers.delete(timer) };
+  }
+
+  async advance(ms: number): Promise<void> {
+    const endsMs = this.#nowMs + ms;
+    for (;;) {
+      await settle();
+      const next = [...this.#timers].filter(({ atMs }) => atMs <= endsMs).sort((one, other) => one.atMs - other.atMs)[0];
+      if (next === undefined) break;
+      this.#timers.delete(next);
+      this.#nowMs = next.atMs;
+      next.act();
+    }
+    this.#nowMs = endsMs;
+    await settle();
+  }
+}
+
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+class ScriptedMembership implements ListedMembership {
+  readonly readings: ReadList[] = [];
+  onRead: () => void = () => undefined;
+  start = async (): Promise<void> => {};
+  leaseEndMs = (): number => Number.POSITIVE_INFINITY;
+  stop = async (): Promise<void> => {};
+
+  listRead(list: ReadList): void {
+    this.readings.push(list);
+    this.onRead();
+  }
+}
+
 class Fixture {
   readonly clock = new ManualClock();
-  readonly membership = new ScriptedListedMembership();
-  readonly rows = new MemoryRowStore();
+  readonly membership = new ScriptedMembership();
   readonly failures: string[] = [];
   readonly warnings: string[] = [];
   readonly stop = new AbortController();
   changes = 0;
   isUnread = false;
-  readonly lists: CoordinatorLists;
-  #timestampUs = 0;
+  stored: RecordedList | undefined;
+  readonly lists: MemberLists<RecordedList>;
 
   constructor(nodeName: string) {
-    const read: RowStore["read"] = async (keys) => {
+    const read = async (): Promise<RecordedList | undefined> => {
       if (this.isUnread) throw new ConcordError("REPLICAS_UNAVAILABLE", "no majority");
-      return this.rows.read(keys);
+      return this.stored;
     };
-    const rows = { read } as RowStore;
     const log = { ...silentLog, warn: (line: string) => void this.warnings.push(line) };
     const { clock, membership } = this;
     const onFailed = (cause: ConcordError): void => void this.failures.push(cause.message);
-    this.lists = new CoordinatorLists({ configured: CONFIGURED, nodeName, rows, clock, log, membership, onFailed });
-  }
-
-  async write(list: RecordedList): Promise<void> {
-    this.#timestampUs += 1;
-    const columns = [{ column: "list", value: { kind: "text", value: listToJson(list) } as const }];
-    await this.rows.apply([{ kind: "insert", key: COORDINATOR_LIST_KEY, columns, timestampUs: BigInt(this.#timestampUs) as TimestampUs }]);
+    const what = { noun: "workers", addCommand: "workers add" } as const;
+    this.lists = new MemberLists({ configured: CONFIGURED, nodeName, read, clock, log, membership, onFailed, ...what });
   }
 
   start(): Promise<void> {
@@ -77,11 +109,11 @@ async function started(nodeName: string): Promise<Fixture> {
 test("[TX32] lists: a newer version is named: it is read at once, and an older one that comes late changes nothing", async () => {
   const fixture = await started("a");
   const { lists } = fixture;
-  await fixture.write(listOf(2, "a", "b", "c"));
+  fixture.stored = listOf(2, "a", "b", "c");
   lists.readSoon();
   await settle();
   assert.deepEqual([lists.current.version, fixture.changes, lists.at(2)?.name, lists.at(3)], [2, 1, "c", undefined]);
-  await fixture.write(listOf(1, "a"));
+  fixture.stored = listOf(1, "a");
   await fixture.clock.advance(LIST_READ_EVERY_MS);
   assert.deepEqual([lists.current.version, fixture.changes, fixture.failures], [2, 1, []]);
   assert.deepEqual(fixture.versions, [0, 2], "the lease hangs on what was read");
@@ -105,7 +137,7 @@ test("[TX32] lists: one that is not in the list: it waits, says so, and starts w
   const starting = fixture.start().then(() => (isStarted = true));
   await fixture.clock.advance(10 * LIST_AWAITED_POLL_MS);
   assert.deepEqual([isStarted, fixture.membership.readings, fixture.warnings.length], [false, [], 1]);
-  await fixture.write(listOf(1, "a", "b", "c"));
+  fixture.stored = listOf(1, "a", "b", "c");
   await fixture.clock.advance(LIST_AWAITED_POLL_MS);
   await starting;
   assert.deepEqual([fixture.versions, fixture.changes, fixture.failures], [[1], 1, []]);
@@ -130,7 +162,7 @@ const ends: readonly (readonly [what: string, list: RecordedList, reason: RegExp
 for (const [what, list, reason] of ends) {
   test(`[TX32] lists: ${what}: the process must end; its lease is not extended`, async () => {
     const fixture = await started("a");
-    await fixture.write(list);
+    fixture.stored = list;
     await fixture.clock.advance(LIST_READ_EVERY_MS);
     assert.match(fixture.failures.join(), reason);
     assert.deepEqual([fixture.versions, fixture.changes], [[0], 0]);
@@ -138,11 +170,25 @@ for (const [what, list, reason] of ends) {
   });
 }
 
+test("[TX32] lists: how long a version is known here; asked for, it is read at once, and a failure is the caller's", async () => {
+  const fixture = await started("a");
+  const { lists, clock } = fixture;
+  assert.equal(lists.sinceReadMs, Number.POSITIVE_INFINITY);
+  fixture.stored = listOf(1, "a", "b", "c");
+  await lists.refresh();
+  assert.deepEqual([lists.current.version, lists.sinceReadMs], [1, 0]);
+  await clock.advance(3 * LIST_READ_EVERY_MS);
+  assert.equal(lists.sinceReadMs, 3 * LIST_READ_EVERY_MS, "reading it again changes nothing");
+  fixture.isUnread = true;
+  await assert.rejects(lists.refresh(), { code: "REPLICAS_UNAVAILABLE" });
+  lists.stop();
+});
+
 test("[TX32] lists: the membership has a verdict about a new member at once: its place has its name already", async () => {
   const fixture = await started("a");
   const names: (string | undefined)[] = [];
   fixture.membership.onRead = () => names.push(fixture.lists.at(2)?.name);
-  await fixture.write(listOf(1, "a", "b", "c"));
+  fixture.stored = listOf(1, "a", "b", "c");
   await fixture.clock.advance(LIST_READ_EVERY_MS);
   assert.deepEqual(names, ["c"]);
   fixture.lists.stop();

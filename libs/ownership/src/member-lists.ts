@@ -1,79 +1,93 @@
+// The list of members as one member reads it again and again (TX3, TX32), as docs/design/membership.md says.
 import type { ListedMembership } from "@concord/failure-detection";
-import { byPlace, type ListedMember, type RecordedList } from "@concord/ownership";
-import type { RowStore } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Clock, type Log } from "@concord/runtime";
-import { LIST_AWAITED_LOG_EVERY_MS, LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS, LIST_TIMEOUT_MS, POLL_MS } from "../limits.ts";
-import { readStoredList } from "./stored-list.ts";
+import { LIST_AWAITED_LOG_EVERY_MS, LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS, LIST_START_POLL_MS } from "./limits.ts";
+import { byPlace, type ListedMember, type RecordedList } from "./recorded-list.ts";
 
-export interface CoordinatorListsOptions {
+export interface MemberListsOptions<L extends RecordedList> {
   /** Version 0. */
-  readonly configured: RecordedList;
+  readonly configured: L;
   readonly nodeName: string;
-  readonly rows: RowStore;
+  /**
+   * The newest version that there was when the call began, or a newer one; undefined: version 0. Rejects when it is not known; then the list stays as
+   * it was read last.
+   */
+  readonly read: () => Promise<L | undefined>;
   readonly clock: Clock;
   readonly log: Log;
   /** undefined: the configured list never changes. */
   readonly membership: ListedMembership | undefined;
-  /** This coordinator is not in the list any more, or counts by another cluster's: the process must end. */
+  /** Of what the list is, as operators know it. */
+  readonly noun: "coordinators" | "workers";
+  /** The command that adds a member. */
+  readonly addCommand: string;
+  /** This member is not in the list any more, or counts by another cluster's: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
 }
 
-/** The list of coordinators as this one read it last (TX32). The lease hangs on reading it again and again (I5 of the failure-detection README). */
-export class CoordinatorLists {
-  readonly #options: CoordinatorListsOptions;
+/** The list of members as this one read it last (TX32). The lease hangs on reading it again and again (I5 of the failure-detection README). */
+export class MemberLists<L extends RecordedList> {
+  readonly #options: MemberListsOptions<L>;
   readonly #stopping = new AbortController();
-  #current: RecordedList;
+  #current: L;
   #places: readonly (ListedMember | undefined)[];
+  /** Since when each reading that begins finds the current version or a newer one. */
+  #sinceMs = Number.NEGATIVE_INFINITY;
   /** It was in the list that was read last. */
   #isIn = false;
   #onChange: () => void = () => undefined;
   #soon = Promise.withResolvers<void>();
 
-  constructor(options: CoordinatorListsOptions) {
+  constructor(options: MemberListsOptions<L>) {
     this.#options = options;
     this.#current = options.configured;
     this.#places = byPlace(options.configured);
   }
 
-  /** One configured coordinator, which no other will join. */
+  /** One configured member, which no other will join. */
   get isAlone(): boolean {
     return this.isFixed && this.#current.members.length === 1;
   }
 
-  /** The coordinators are those of the configuration for as long as they run. */
+  /** The members are those of the configuration for as long as they run. */
   get isFixed(): boolean {
     return this.#options.membership === undefined;
   }
 
   /** Version 0. */
-  get configured(): RecordedList {
+  get configured(): L {
     return this.#options.configured;
   }
 
-  get current(): RecordedList {
+  get current(): L {
     return this.#current;
   }
 
-  /** The coordinator that verdicts name by this number. */
+  /** How long ago this member first read the current version; infinite: version 0. */
+  get sinceReadMs(): number {
+    return this.#options.clock.monotonicMs() - this.#sinceMs;
+  }
+
+  /** The member that verdicts name by this number. */
   at(place: number): ListedMember | undefined {
     return this.#places[place];
   }
 
-  /** Resolves when this coordinator is in the list; goes on reading it until `stop`. Rejects when the signal is aborted before. */
+  /** Resolves when this member is in the list; goes on reading it until `stop`. Rejects when the signal is aborted before. */
   async start(signal: AbortSignal, onChange: () => void): Promise<void> {
-    const { membership, clock, log, nodeName } = this.#options;
+    const { membership, clock, log, nodeName, noun, addCommand } = this.#options;
     this.#onChange = onChange;
     if (membership === undefined) return;
     let saidAtMs = Number.NEGATIVE_INFINITY;
     while (!this.#isIn) {
-      if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
-      const isOut = await this.#read(membership);
+      if (signal.aborted || this.#stopping.signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+      const isOut = await this.#tryRead(membership);
       if (this.#isIn) break;
       if (isOut && clock.monotonicMs() - saidAtMs >= LIST_AWAITED_LOG_EVERY_MS) {
         saidAtMs = clock.monotonicMs();
-        log.warn("not in the list of coordinators: waits until it is added (txn-coordinator coordinators add)", { nodeName });
+        log.warn(`not in the list of ${noun}: waits until it is added (${addCommand})`, { nodeName });
       }
-      await sleep(clock, isOut ? LIST_AWAITED_POLL_MS : POLL_MS, signal);
+      await sleep(clock, isOut ? LIST_AWAITED_POLL_MS : LIST_START_POLL_MS, signal);
     }
     void this.#readOn(membership);
   }
@@ -81,6 +95,12 @@ export class CoordinatorLists {
   /** A member counts by a newer version. */
   readSoon(): void {
     this.#soon.resolve();
+  }
+
+  /** Goes by the list as it is now. Rejects when it cannot be read. */
+  async refresh(): Promise<void> {
+    const { membership } = this.#options;
+    if (membership !== undefined) await this.#read(membership);
   }
 
   stop(): void {
@@ -96,22 +116,26 @@ export class CoordinatorLists {
       await Promise.race([sleep(clock, LIST_READ_EVERY_MS, elapsed.signal), this.#soon.promise]);
       elapsed.abort();
       this.#soon = Promise.withResolvers();
-      if (!signal.aborted) await this.#read(membership);
+      if (!signal.aborted) await this.#tryRead(membership);
     }
   }
 
-  /** Goes by the list as it is now, if it can be read. True: this coordinator is not in it. */
-  async #read(membership: ListedMembership): Promise<boolean> {
-    const { rows, configured, nodeName, clock, log, onFailed } = this.#options;
-    const readAtMs = clock.monotonicMs();
-    let list: RecordedList;
+  async #tryRead(membership: ListedMembership): Promise<boolean> {
+    const { log, noun } = this.#options;
     try {
-      list = (await readStoredList(rows, { timeoutMs: LIST_TIMEOUT_MS })) ?? configured;
+      return await this.#read(membership);
     } catch (thrown) {
       const error = toConcordError(thrown);
-      log[error.kind === "corrupt" ? "error" : "debug"]("the list of coordinators cannot be read now", { reason: error.message });
+      log[error.kind === "corrupt" ? "error" : "debug"](`the list of ${noun} cannot be read now`, { reason: error.message });
       return false;
     }
+  }
+
+  /** Goes by the list as it is now. True: this member is not in it. */
+  async #read(membership: ListedMembership): Promise<boolean> {
+    const { read, configured, nodeName, clock, onFailed } = this.#options;
+    const readAtMs = clock.monotonicMs();
+    const list = (await read()) ?? configured;
     if (this.#stopping.signal.aborted || list.version < this.#current.version) return false;
     const problem = this.#problemWith(list);
     if (problem !== undefined) onFailed(new ConcordError("PERMISSION_DENIED", problem));
@@ -121,25 +145,27 @@ export class CoordinatorLists {
     this.#current = list;
     this.#places = byPlace(list);
     this.#isIn = true;
+    if (isNewer) this.#sinceMs = clock.monotonicMs();
     membership.listRead({ version: list.version, founders: list.founders, members: this.#places, readAtMs });
     if (isNewer) this.#changed(list);
     return false;
   }
 
-  /** Why this coordinator cannot go on as one of the list; undefined: it can, or it never was in it. */
+  /** Why this member cannot go on as one of the list; undefined: it can, or it never was in it. */
   #problemWith(list: RecordedList): string | undefined {
     if (!this.#isIn) return undefined;
-    const { nodeName } = this.#options;
-    if (placeOf(list, nodeName) !== placeOf(this.#current, nodeName)) return `${nodeName} was removed from the list of coordinators`;
+    const { nodeName, noun } = this.#options;
+    if (placeOf(list, nodeName) !== placeOf(this.#current, nodeName)) return `${nodeName} was removed from the list of ${noun}`;
     if (list.founders.join() !== this.#current.founders.join())
-      return `the list of coordinators was founded by ${list.founders.join(", ")}, not by ${this.#current.founders.join(", ")}: start again`;
+      return `the list of ${noun} was founded by ${list.founders.join(", ")}, not by ${this.#current.founders.join(", ")}: start again`;
     return undefined;
   }
 
   #changed(list: RecordedList): void {
-    this.#options.log.info("the list of coordinators", {
+    const { log, noun } = this.#options;
+    log.info(`the list of ${noun}`, {
       version: list.version,
-      coordinators: list.members.map(({ name, state }) => `${name} ${state}`).join(", "),
+      members: list.members.map(({ name, state }) => `${name} ${state}`).join(", "),
     });
     this.#onChange();
   }

@@ -22,7 +22,8 @@ function fixture(): {
   };
   const placement = place(["u0", "u1", "u2"], MEMBERS, { ranks: 3, before: new Map([["u0", ["a", "b", "c"]]]) });
   const view = { version: 1n, members: MEMBERS, placement };
-  const owners = new Owners({ membership, members: MEMBERS, nodeName: "b", view, clock: { monotonicMs: () => clock.ms }, log: silentLog });
+  const nameAt = (member: number): string | undefined => MEMBERS[member]?.name;
+  const owners = new Owners({ membership, nameAt, nodeName: "b", view, clock: { monotonicMs: () => clock.ms }, log: silentLog });
   void owners.start(() => (changes += 1));
   return { owners, tell: (change) => tell(change), clock, changes: () => changes };
 }

@@ -1,13 +1,12 @@
-import type { Membership, SelfVerdict } from "@concord/failure-detection";
+import type { ListedMembership, Membership, SelfVerdict, Verdict } from "@concord/failure-detection";
 import type { Clock, Log } from "@concord/runtime";
 import { askedToRelease } from "./hand-over.ts";
-import type { Member } from "./placement.ts";
 import { servingMember, type View } from "./view.ts";
 
 export interface OwnersOptions {
-  readonly membership: Membership;
-  /** As the membership numbers them. */
-  readonly members: readonly Member[];
+  readonly membership: Membership | ListedMembership;
+  /** The member that the membership has under this number; undefined: one of a list that does not count any more. */
+  readonly nameAt: (member: number) => string | undefined;
   readonly nodeName: string;
   readonly view: View;
   readonly clock: Pick<Clock, "monotonicMs">;
@@ -17,8 +16,8 @@ export interface OwnersOptions {
 /** Who owns each unit now: the view's placement, what the majority says of its members, and which of them leave (TX14, TX17). Every member decides the same by itself. */
 export class Owners {
   readonly #options: OwnersOptions;
-  /** Those a majority has lost, or calls stuck, and since when. */
-  readonly #failed = new Map<string, { readonly verdict: "gone" | "stuck"; readonly sinceMs: number }>();
+  /** What the majority says of the others, and since when. */
+  readonly #verdicts = new Map<string, { readonly verdict: Verdict; readonly sinceMs: number }>();
   /** Those that are about to stop: their units are for others, though they still beat. */
   readonly #leaving = new Set<string>();
   #view: View;
@@ -29,20 +28,21 @@ export class Owners {
     this.#view = options.view;
   }
 
-  /** Beats from now on. `onChange` after every change of an opinion. Rejects when it cannot. */
-  start(onChange: () => void): Promise<void> {
-    const { members, membership, clock, log, nodeName } = this.#options;
+  /** Beats from now on. `onChange` after every change of an opinion, `onNewerList` when a member counts by a newer list. Rejects when it cannot. */
+  start(onChange: () => void, onNewerList?: (version: number) => void): Promise<void> {
+    const { nameAt, membership, clock, log, nodeName } = this.#options;
     return membership.start((change) => {
-      const about = change.kind === "self" ? nodeName : members[change.member]!.name;
-      // One that is gone, or works again, does not leave: the same name may have begun another life.
-      if (change.kind !== "self") this.#leaving.delete(about);
+      const about = change.kind === "self" ? nodeName : nameAt(change.member);
+      if (about === undefined) return;
       if (change.kind === "self") this.#self = change.verdict;
-      else if (change.verdict === "gone" || change.verdict === "stuck")
-        this.#failed.set(about, { verdict: change.verdict, sinceMs: clock.monotonicMs() });
-      else this.#failed.delete(about);
+      else {
+        // One that is gone, or works again, does not leave: the same name may have begun another life.
+        this.#leaving.delete(about);
+        this.#verdicts.set(about, { verdict: change.verdict, sinceMs: clock.monotonicMs() });
+      }
       log.debug("an opinion of the members changed", { about, opinion: change.verdict });
       onChange();
-    });
+    }, onNewerList);
   }
 
   stop(): Promise<void> {
@@ -53,8 +53,11 @@ export class Owners {
     return this.#view;
   }
 
+  /** Nothing is known any more of members that this one does not have. */
   set view(view: View) {
     this.#view = view;
+    const names = new Set(view.members.map(({ name }) => name));
+    for (const known of [this.#leaving, this.#verdicts]) for (const name of known.keys()) if (!names.has(name)) known.delete(name);
   }
 
   /** A majority hears this member, and none can have called it gone yet (I2 of the failure-detection README). */
@@ -65,13 +68,19 @@ export class Owners {
 
   /** When a majority was heard to have lost the member, on this one's monotonic clock; undefined: it has not. */
   goneSinceMs(name: string): number | undefined {
-    const failed = this.#failed.get(name);
-    return failed?.verdict === "gone" ? failed.sinceMs : undefined;
+    const known = this.#verdicts.get(name);
+    return known?.verdict === "gone" ? known.sinceMs : undefined;
   }
 
   /** What the majority says of another member; one that leaves has not failed yet. */
   hasFailed(name: string): boolean {
-    return this.#failed.has(name);
+    const verdict = this.#verdicts.get(name)?.verdict;
+    return verdict === "gone" || verdict === "stuck";
+  }
+
+  /** A majority hears the member, and so does this one. */
+  hears(name: string): boolean {
+    return name === this.#options.nodeName ? this.works : this.#verdicts.get(name)?.verdict === "works";
   }
 
   /** The member, perhaps this one, is about to stop. Until it is gone or back. */
@@ -102,7 +111,7 @@ export class Owners {
 
   /** See `askedToRelease`. */
   askedToRelease(unit: string, follows: boolean): readonly string[] {
-    const opinions = { failed: (name: string) => this.#failed.has(name), leaving: (name: string) => this.#leaving.has(name) };
+    const opinions = { failed: (name: string) => this.hasFailed(name), leaving: (name: string) => this.#leaving.has(name) };
     return askedToRelease(this.#view, unit, this.#options.nodeName, opinions, follows);
   }
 
@@ -113,6 +122,6 @@ export class Owners {
 
   #isOut(name: string): boolean {
     if (this.#leaving.has(name)) return true;
-    return name === this.#options.nodeName ? this.#self === "lost" : this.#failed.has(name);
+    return name === this.#options.nodeName ? this.#self === "lost" : this.hasFailed(name);
   }
 }

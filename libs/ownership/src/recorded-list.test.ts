@@ -43,7 +43,7 @@ test("[TX32] list: a fourth is added: it arrives, and is a member once it works;
 test("[TX32] list: one is removed: it leaves, stays while it serves, and its place is free for the next", () => {
   const leaving = written(THREE, remove("b"));
   assert.deepEqual([leaving.version, states(leaving)], [1, "a0:member b1:leaving c2:member"]);
-  assert.match(says(leaving, remove("b"), { servesNothing: false }), /^wait: b still hands its groups over$/);
+  assert.match(says(leaving, remove("b"), { servesNothing: false }), /^wait: b still hands over what it serves$/);
   const without = written(leaving, remove("b"));
   assert.deepEqual([without.version, states(without)], [2, "a0:member c2:member"]);
   assert.deepEqual(

@@ -95,8 +95,8 @@ function removal(list: RecordedList, listed: ListedMember | undefined, { servesN
   const without = list.members.filter((member) => member !== listed);
   if (listed.state === "arriving") return next(list, without);
   if (listed.state === "leaving")
-    return servesNothing ? next(list, without) : { kind: "wait", reason: `${listed.name} still hands its groups over` };
-  if (!without.some(({ state }) => state === "member")) return refused(`${listed.name} is the only one that may serve groups`);
+    return servesNothing ? next(list, without) : { kind: "wait", reason: `${listed.name} still hands over what it serves` };
+  if (!without.some(({ state }) => state === "member")) return refused(`${listed.name} is the only one that may serve`);
   return next(list, replaced(list, { ...listed, state: "leaving" }));
 }
 

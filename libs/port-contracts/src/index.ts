@@ -48,3 +48,4 @@ export { MemoryMessageLog, type PublishFault } from "./memory-message-log.ts";
 export { MemoryRowStore, type ConditionalFate } from "./memory-row-store.ts";
 export { memoryStorage, MemoryStorageBackend, type MemoryStorage } from "./memory-storage-backend.ts";
 export { STORAGE_BACKEND_CASES, storageBackendContract, type StorageBackendSubject } from "./storage-backend-contract.ts";
+export { ScriptedListedMembership, ScriptedMembership } from "./scripted-membership.ts";

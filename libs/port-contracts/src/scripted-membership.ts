@@ -1,4 +1,4 @@
-import type { Membership, MembershipChange, Verdict } from "@concord/failure-detection";
+import type { ListedMembership, Membership, MembershipChange, ReadList, Verdict } from "@concord/failure-detection";
 
 /** Opinions as a test dictates them. */
 export class ScriptedMembership implements Membership {
@@ -30,5 +30,27 @@ export class ScriptedMembership implements Membership {
 
   async stop(): Promise<void> {
     this.isStopped = true;
+  }
+}
+
+/** Opinions as a test dictates them, of a list that changes. */
+export class ScriptedListedMembership extends ScriptedMembership implements ListedMembership {
+  readonly readings: ReadList[] = [];
+  onRead: () => void = () => undefined;
+  #onNewerList: (version: number) => void = () => undefined;
+
+  override start(...[onChange, onNewerList]: Parameters<ListedMembership["start"]>): Promise<void> {
+    if (onNewerList !== undefined) this.#onNewerList = onNewerList;
+    return super.start(onChange);
+  }
+
+  listRead(list: ReadList): void {
+    this.readings.push(list);
+    this.onRead();
+  }
+
+  /** A beat named it. */
+  newerList(version: number): void {
+    this.#onNewerList(version);
   }
 }

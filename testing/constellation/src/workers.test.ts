@@ -1,6 +1,8 @@
-// Dedup-workers in processes of their own over one log, in load: a fourth is added to three, one of them stops, returns, and the fourth stops. The
-// partitions move by planned hand-over: no call at the workers that stay fails, each id is once in the output. The longest pauses are printed.
+// Dedup-workers in processes of their own over one log, in load: a fourth is added to three by the operator's command, one of them stops, returns and
+// is removed, and the fourth stops. The partitions move by planned hand-over: no call at the workers that stay fails, each id is once in the output. The
+// longest pauses are printed.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +20,7 @@ import { reservePorts, type ReservedPorts } from "./ports.ts";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@concord/dedup-worker/main"));
 const WORKERS = 4;
+const FOUNDERS = 3;
 const PARTITIONS = 8;
 const BATCH = 20;
 const REPEATED = 5;
@@ -31,6 +34,8 @@ const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: sil
 let folder: string;
 let reserved: ReservedPorts;
 let workers: readonly NodeProcess[];
+/** Its end is asked for. */
+let removed = "";
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), "concord-workers-"));
@@ -57,11 +62,38 @@ function processFor(plan: NodePlan, plans: readonly NodePlan[]): NodeProcess {
     adminAddress: plan.adminAddress,
     dataFolder: join(own, "store"),
     logFolder: join(folder, "log"),
-    workers: plans.map(({ name, address, datacenter }) => ({ name, address, datacenter })),
+    workers: plans.slice(0, FOUNDERS).map(({ name, address, datacenter }) => ({ name, address, datacenter })),
     workerToken: "of-the-workers",
     partitions: PARTITIONS,
   };
-  return new NodeProcess({ plan, program: PROGRAM, folder: own, config, onCrash: ({ plan: { name } }) => assert.fail(`${name} ended`) });
+  const onCrash = ({ plan: { name } }: NodeProcess): void => assert.equal(name, removed, `${name} ended`);
+  return new NodeProcess({ plan, program: PROGRAM, folder: own, config, onCrash });
+}
+
+/** The command with the configuration of the second worker, as an operator runs it. */
+async function command(...words: readonly string[]): Promise<string> {
+  const config = join(folder, "worker-2", "config.json");
+  const child = spawn(process.execPath, [PROGRAM, "workers", ...words, "--config", config], { stdio: ["ignore", "pipe", "pipe"] });
+  let out = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+  assert.equal(code, 0, out);
+  return out;
+}
+
+async function add(worker: NodeProcess): Promise<void> {
+  worker.spawn();
+  const { name, address, datacenter } = worker.plan;
+  assert.match(await command("add", name, address, datacenter), /worker-4 127\.0\.0\.1:\d+ dc4 member/);
+  await worker.ready(READY_MS);
+}
+
+async function remove(worker: NodeProcess): Promise<void> {
+  removed = worker.plan.name;
+  const out = await command("remove", worker.plan.name);
+  assert.doesNotMatch(out.slice(out.lastIndexOf("version")), new RegExp(`${removed} `));
+  await worker.exited();
+  assert.match(worker.logTail(), new RegExp(`${removed} was removed from the list of workers`));
 }
 
 async function start(...started: readonly NodeProcess[]): Promise<void> {
@@ -164,7 +196,7 @@ async function judge(load: Load, addresses: readonly string[]): Promise<void> {
   assert.deepEqual(lost, [], "nothing acknowledged is lost");
 }
 
-test("[TX32, DDD4] workers: a fourth is added, one stops and returns, the fourth stops, in load: partitions are handed over, no call fails, each id once", async (context: TestContext) => {
+test("[TX3, TX32, DDD4] workers: a fourth is added, one stops, returns and is removed, the fourth stops, in load: partitions are handed over, no call fails, each id once", async (context: TestContext) => {
   const [first, second, third, fourth] = workers as readonly [NodeProcess, NodeProcess, NodeProcess, NodeProcess];
   const staying = [first.plan.address, second.plan.address];
   await start(first, second, third);
@@ -180,10 +212,11 @@ test("[TX32, DDD4] workers: a fourth is added, one stops and returns, the fourth
     context.diagnostic(`${name}: moved within ${movedMs} ms of its begin; longest of ${calls} calls ${longestMs} ms`);
   };
   await phase("steady", () => sleep(STEADY_MS), [first, second, third]);
-  await phase("the fourth is added", () => start(fourth), workers);
+  await phase("the fourth is added", () => add(fourth), workers);
   await phase("the third stops", () => third.stop(), [first, second, fourth]);
   await phase("the third returns", () => start(third), workers);
-  await phase("the fourth stops", () => fourth.stop(), [first, second, third]);
+  await phase("the third is removed", () => remove(third), [first, second, fourth]);
+  await phase("the fourth stops", () => fourth.stop(), [first, second]);
   await load.stop();
   // A worker that lives was called lost, as on a machine that is busy with others: its calls may end with unknown outcomes.
   if (unplannedAt(first) + unplannedAt(second) + unplannedAt(third) + unplannedAt(fourth) === 0) assert.deepEqual(load.failures, []);

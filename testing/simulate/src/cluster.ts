@@ -4,7 +4,8 @@ import { observerOf } from "@concord/failure-detection";
 import { sleep, toConcordError, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets, type WorldOptions } from "@concord/simulation";
 import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
-import { changeCoordinators, composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
+import { changeList, COORDINATOR_LIST } from "@concord/member-lists";
+import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { openSimulatedStore } from "./stores.ts";
 import { simulatedListedMembership, simulatedMembership } from "./membership.ts";
 import { drawSwarm, type Swarm } from "./swarm.ts";
@@ -146,7 +147,8 @@ export class Cluster {
         const options = { addresses: this.coordinatorAddresses, transport, clock, token: COORDINATOR_TOKEN };
         const change = kind === "add" ? { kind, ...node } : { kind, name };
         const say = (line: string): void => this.world.trace.line(1000 * this.world.nowMs, line);
-        const command = (): Promise<unknown> => changeCoordinators(change, { ...options, timeoutMs: LIST_CHANGE_TIMEOUT_MS, say });
+        const command = (): Promise<unknown> =>
+          changeList(change, { list: COORDINATOR_LIST, ...options, timeoutMs: LIST_CHANGE_TIMEOUT_MS, say });
         // What is refused while others are down, as an operator does.
         while (!(await command().then(() => true, isDecided))) await sleep(clock, CONNECT_AGAIN_MS);
         if (kind === "add") this.#coordinators = [...this.#coordinators, name];

@@ -2,7 +2,7 @@ import { Cluster, type ClusterOptions } from "./cluster.ts";
 import type { SeedReport } from "./report.ts";
 import { runAlbumScenario } from "./scenarios/album.ts";
 import { runBatchScenario } from "./scenarios/batch.ts";
-import { runDedupScenario, runOwnershipScenario } from "./scenarios/dedup.ts";
+import { runDedupScenario, runOwnershipScenario, runWorkersScenario } from "./scenarios/dedup.ts";
 import { runDetectionScenario } from "./scenarios/detection.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
@@ -26,6 +26,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["object", runObjectScenario],
   ["dedup", runDedupScenario],
   ["ownership", runOwnershipScenario],
+  ["workers", runWorkersScenario],
   ["log", runLogScenario],
   ["detection", runDetectionScenario],
   ["repair", runRepairScenario],

@@ -10,7 +10,7 @@ import { SOLE, type Ownership, type Worker } from "./ownership.ts";
 import { Partitions } from "./partitions.ts";
 import type { HandOverPeers } from "./peers.ts";
 
-const NO_PEERS = { leave: async () => {}, release: async () => {} };
+const NO_PEERS: HandOverPeers = { leave: async () => {}, release: async () => 0 };
 
 test("stop: statistics are being read: no timer is left behind that reads them for ever", async () => {
   const messages = new MemoryMessageLog(1);
@@ -67,20 +67,38 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     readonly left: string[];
     readonly returned: string[];
     works: boolean;
+    listVersion: number;
+    others: readonly string[];
+    /** What a reading of the list finds. */
+    newest: number;
   };
   own(partition: number, isOwned: boolean): Promise<void>;
+  /** A new list gives this worker the partition. */
+  relist(partition: number): Promise<void>;
+  readonly ownership: { -readonly [Key in keyof Ownership]: Ownership[Key] };
   passTime(): Promise<void>;
   /** The next look for a newer placement fails. */
   failRefresh(): void;
 } {
   const messages = new MemoryMessageLog(2);
   const workers: ScriptedWorker[] = [];
-  const owned = new Set<number>();
+  const ownedNow = new Set<number>();
   const timers = new Set<() => void>();
-  let changed: () => void = () => assert.fail("not started");
+  let changed: (isNewList: boolean) => void = () => assert.fail("not started");
   let refreshFails = false;
   let nowMs = 0;
-  const facts: ReturnType<typeof shared>["facts"] = { asked: [], present: [], failed: [], left: [], returned: [], works: true };
+  const others = ["other", "third"];
+  const facts: ReturnType<typeof shared>["facts"] = {
+    asked: [],
+    present: [],
+    failed: [],
+    left: [],
+    returned: [],
+    works: true,
+    listVersion: 0,
+    others,
+    newest: 0,
+  };
   const clock: Clock = {
     nowMs: () => 0,
     nowUs: () => 0n,
@@ -91,7 +109,7 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     },
     defer: (action) => action(),
   };
-  const ownership: Ownership = {
+  const ownership: { -readonly [Key in keyof Ownership]: Ownership[Key] } = {
     ...SOLE,
     isShared: true,
     self: "this",
@@ -101,15 +119,20 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     get present() {
       return facts.present;
     },
-    owns: (partition) => facts.works && owned.has(partition),
+    owns: (partition) => facts.works && ownedNow.has(partition),
     ownerOf: () => OTHER,
     askedToRelease: () => facts.asked,
     hasFailed: (name) => facts.failed.includes(name),
+    get listVersion() {
+      return facts.listVersion;
+    },
+    isOther: (name) => facts.others.includes(name),
     left: (name) => void facts.left.push(name),
     returned: (name) => void facts.returned.push(name),
     start: async (onChange) => void (changed = onChange),
     refresh: async () => {
       if (refreshFails) throw new ConcordError("STORE_FAILED", "the shared folder does not answer");
+      facts.listVersion = facts.newest;
     },
   };
   const open = (partition: number): PartitionWorker => {
@@ -124,9 +147,9 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     workers,
     facts,
     own: async (partition, isOwned) => {
-      if (isOwned) owned.add(partition);
-      else owned.delete(partition);
-      changed();
+      if (isOwned) ownedNow.add(partition);
+      else ownedNow.delete(partition);
+      changed(false);
       await settle();
     },
     passTime: async () => {
@@ -135,6 +158,12 @@ function shared(peers: HandOverPeers = NO_PEERS): {
       const due = Array.from(timers);
       timers.clear();
       for (const action of due) action();
+      await settle();
+    },
+    ownership,
+    relist: async (owned) => {
+      ownedNow.add(owned);
+      changed(true);
       await settle();
     },
     failRefresh: () => void (refreshFails = true),
@@ -206,9 +235,9 @@ test("[DDD4] partitions: owned by another, and this worker is lost: ended at onc
 });
 
 test("[TX17] hand-over: opened only when those asked have released it, or their calls have failed; not owned any more by then: not opened", async () => {
-  const calls: { readonly address: string; readonly partition: number; readonly answer: PromiseWithResolvers<void> }[] = [];
-  const release: HandOverPeers["release"] = (address, partition) => {
-    const answer = Promise.withResolvers<void>();
+  const calls: { readonly address: string; readonly partition: number; readonly answer: PromiseWithResolvers<number> }[] = [];
+  const release: HandOverPeers["release"] = (address, { partition }) => {
+    const answer = Promise.withResolvers<number>();
     calls.push({ address, partition, answer });
     return answer.promise;
   };
@@ -219,10 +248,10 @@ test("[TX17] hand-over: opened only when those asked have released it, or their 
   assert.deepEqual([calls.map(({ address, partition }) => [address, partition]), workers.length], [[["other:1", 0]], 0]);
   assert.throws(() => partitions.working(0), { code: "STARTING" });
   const moving = partitions.moving(0);
-  calls[0]!.answer.resolve();
+  calls[0]!.answer.resolve(0);
   await moving;
   assert.deepEqual([partitions.working(0), partitions.moving(0)], [workers[0], undefined]);
-  await partitions.release(0, "other");
+  await partitions.release(0, "other", 0);
   await own(0, false);
   await own(1, true);
   await own(1, false);
@@ -238,7 +267,7 @@ test("[TX17] release: calls in flight get their results first; then it is closed
   await own(0, true);
   const end = partitions.enter(0);
   let isReleased = false;
-  const released = partitions.release(0, "other").then(() => (isReleased = true));
+  const released = partitions.release(0, "other", 0).then(() => (isReleased = true));
   await settle();
   assert.deepEqual([isReleased, workers[0]!.stops, facts.returned], [false, 0, ["other"]]);
   assert.ok(partitions.moving(0) !== undefined, "new calls wait");
@@ -251,16 +280,16 @@ test("[TX17] release: calls in flight get their results first; then it is closed
   facts.failed.push("other");
   await own(0, true);
   assert.equal(workers.length, 2, "the new owner has failed");
-  await partitions.release(0, "other");
+  await partitions.release(0, "other", 0);
   await own(0, true);
   assert.equal(workers.length, 2, "it is back, this worker does not know yet");
   for (let ms = 0; ms < RELEASE_HOLD_MS; ms += RELEASE_WAIT_MS) await passTime();
   await own(0, true);
   assert.equal(workers.length, 3, "opinions have had their time to spread");
-  await partitions.release(0, "third");
+  await partitions.release(0, "third", 0);
   await partitions.left("third");
   assert.equal(workers.length, 4, "the new owner leaves");
-  await assert.rejects(partitions.release(2, "other"), { code: "PARTITION_UNKNOWN" });
+  await assert.rejects(partitions.release(2, "other", 0), { code: "PARTITION_UNKNOWN" });
   assert.equal(messages.partitions, 2);
   await partitions.stop();
 });
@@ -270,7 +299,7 @@ test("[TX17] release: results do not come: released when RELEASE_DRAIN_MS is ove
   await partitions.start();
   await own(0, true);
   partitions.enter(0);
-  const released = partitions.release(0, "other");
+  const released = partitions.release(0, "other", 0);
   await settle();
   await passTime();
   await released;
@@ -295,7 +324,7 @@ test("[TX17] leaving: the others hear of it and the partitions are served until 
   const handedOver = partitions.handOver(1_000).then(() => (isOver = true));
   await settle();
   assert.deepEqual([left, facts.left, isOver, workers[0]!.stops], [["other:1"], ["this"], false, 0]);
-  await partitions.release(0, "other");
+  await partitions.release(0, "other", 0);
   answer.resolve();
   await handedOver;
   assert.equal(workers[0]!.stops, 1);
@@ -310,5 +339,72 @@ test("[TX17] left: what falls to this worker is opened without a pause, though i
   assert.equal(workers.length, 1);
   await partitions.left("other");
   assert.deepEqual([workers.length, partitions.working(1), facts.left], [2, workers[1], ["other"]]);
+  await partitions.stop();
+});
+
+test("[TX32] release: by an older list than known here nothing is released, by a newer one the list is read first", async () => {
+  const { partitions, workers, own, facts } = shared();
+  await partitions.start();
+  await own(0, true);
+  facts.listVersion = facts.newest = 3;
+  assert.equal(await partitions.release(0, "other", 2), 3);
+  assert.deepEqual([workers[0]!.stops, facts.returned], [0, []]);
+  facts.newest = 4;
+  assert.equal(await partitions.release(0, "other", 4), 4);
+  assert.deepEqual([workers[0]!.stops, facts.returned], [1, ["other"]]);
+  await partitions.stop();
+});
+
+test("[TX32] hand-over: one that is asked knows a newer list: that is read, and by it all are asked again, or it is not opened", async () => {
+  const calls: number[] = [];
+  const release: HandOverPeers["release"] = async (_, { listVersion }) => {
+    calls.push(listVersion);
+    return 1;
+  };
+  const { partitions, workers, own, facts } = shared({ ...NO_PEERS, release });
+  facts.asked = [OTHER];
+  facts.newest = 1;
+  await partitions.start();
+  await own(0, true);
+  assert.deepEqual([calls, workers.length], [[0, 1], 1]);
+  await partitions.stop();
+});
+
+test("[TX32] a new list: whatever this worker followed by the one before, any may have served since", async () => {
+  const asked: boolean[] = [];
+  const { partitions, own, ownership, relist, passTime } = shared();
+  ownership.follows = () => true;
+  ownership.askedToRelease = (_, follows) => {
+    asked.push(follows);
+    return [];
+  };
+  await partitions.start();
+  await own(0, false);
+  await own(0, true);
+  await own(1, false);
+  await relist(1);
+  await passTime();
+  assert.deepEqual(asked, [true, false]);
+  await partitions.stop();
+});
+
+test("[TX32] a new list: what was released to another one just now is this worker's at once", async () => {
+  const { partitions, workers, own, relist } = shared();
+  await partitions.start();
+  await partitions.release(0, "other", 0);
+  await own(0, true);
+  assert.equal(workers.length, 0);
+  await relist(0);
+  assert.equal(workers.length, 1);
+  await partitions.stop();
+});
+
+test("[TX32] a worker that the list does not have, even when it is read again: its calls are refused and change nothing", async () => {
+  const { partitions, workers, own, facts } = shared();
+  await partitions.start();
+  await own(0, true);
+  await assert.rejects(partitions.release(0, "unknown", 0), { code: "MALFORMED_REQUEST" });
+  await assert.rejects(partitions.left("unknown"), { code: "MALFORMED_REQUEST" });
+  assert.deepEqual([workers[0]!.stops, facts.left, facts.returned, partitions.served], [0, [], [], 1]);
   await partitions.stop();
 });

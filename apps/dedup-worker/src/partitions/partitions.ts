@@ -58,7 +58,7 @@ export class Partitions {
    */
   async start(): Promise<void> {
     const { ownership, log } = this.#options;
-    await ownership.start(() => this.#changed());
+    await ownership.start((isNewList) => this.#changed(isNewList));
     if (ownership.isShared) this.#reconcile();
     else {
       const started = await Promise.allSettled(this.#slots.map((slot) => this.#open(slot)));
@@ -144,9 +144,10 @@ export class Partitions {
 
   /**
    * Another worker is about to stop: its partitions are for the next of their ranks, who asks it to release them. Resolves when this one serves what
-   * falls to it, or after LEAVE_WAIT_MS.
+   * falls to it, or after LEAVE_WAIT_MS. MALFORMED_REQUEST: the list does not have it.
    */
   async left(name: string): Promise<void> {
+    await this.#checkOther(name);
     this.#options.ownership.left(name);
     for (const slot of this.#slots) if (slot.released?.to === name) slot.released = undefined;
     this.#reconcile();
@@ -154,15 +155,28 @@ export class Partitions {
     await this.#within(opened, LEAVE_WAIT_MS);
   }
 
-  /** The worker `to` is to serve the partition. Resolves when this one does not any more, and all that it had appended is processed (I7). */
-  async release(partition: number, to: string): Promise<void> {
+  /**
+   * The worker `to` is to serve the partition, by this version of the list. Resolves when this one does not any more, and all that it had appended is
+   * processed (I7). By a newer list the partition may be another's: nothing is released then. Answers the version known here. MALFORMED_REQUEST: the
+   * list does not have `to`.
+   */
+  async release(partition: number, to: string, listVersion: number): Promise<number> {
     const { clock, log, ownership } = this.#options;
     const slot = this.#slot(partition);
+    if (ownership.listVersion < listVersion) await this.#refresh();
+    await this.#checkOther(to);
+    if (ownership.listVersion > listVersion) return ownership.listVersion;
     ownership.returned(to);
     slot.released = { to, untilMs: clock.monotonicMs() + RELEASE_HOLD_MS, works: !ownership.hasFailed(to) };
     this.#later(RELEASE_HOLD_MS, () => this.#reconcile());
     if (slot.isServed) log.info("a partition is handed over", { partition, to });
     await slot.end(true);
+    return ownership.listVersion;
+  }
+
+  /** How many partitions are open here, on their way here or on their way out. */
+  get served(): number {
+    return this.#slots.filter(({ isClosed }) => !isClosed).length;
   }
 
   /**
@@ -189,9 +203,14 @@ export class Partitions {
   }
 
   /** What another process had is opened after a pause when this one serves already: at a node's death its transactions are taken over in the same process, and they have a quarter of a second. */
-  #changed(): void {
+  #changed(isNewList: boolean): void {
     const { ownership } = this.#options;
     for (const slot of this.#slots) {
+      if (isNewList) {
+        // By another list any other may have served until now; and the worker that it was released to need not be its owner any more.
+        slot.follows = false;
+        if (slot.released !== undefined && !ownership.hasFailed(slot.released.to)) slot.released = undefined;
+      }
       if (!ownership.owns(slot.partition)) slot.follows = ownership.follows(slot.partition);
       if (slot.released !== undefined && !ownership.hasFailed(slot.released.to)) slot.released.works = true;
     }
@@ -245,9 +264,15 @@ export class Partitions {
   async #open(slot: Slot): Promise<void> {
     const { ownership } = this.#options;
     const { partition } = slot;
-    const asked = ownership.askedToRelease(partition, slot.follows);
+    const ask = async (): Promise<void> => {
+      // One that knows a newer list has released nothing: by that one it is asked again.
+      for (let version = -1; version < ownership.listVersion && ownership.owns(partition);) {
+        version = ownership.listVersion;
+        await Promise.all(ownership.askedToRelease(partition, slot.follows).map((worker) => this.#askRelease(partition, worker)));
+      }
+    };
     const mayOpen = (): boolean => !this.#isStopped && ownership.owns(partition) && !this.#isHeld(slot);
-    await slot.open(async () => void (await Promise.all(asked.map((worker) => this.#askRelease(partition, worker)))), mayOpen);
+    await slot.open(ask, mayOpen);
   }
 
   #isHeld({ released }: Slot): boolean {
@@ -257,7 +282,12 @@ export class Partitions {
 
   /** Only calls gain by it: whatever the other one answers, or none, the epoch decides (DDD4). */
   #askRelease(partition: number, worker: Worker): Promise<void> {
-    return this.#untilAnswered(worker, this.#options.peers.release(worker.address, partition, RELEASE_TIMEOUT_MS));
+    const { ownership, peers } = this.#options;
+    const request = { partition, listVersion: ownership.listVersion };
+    const released = peers.release(worker.address, request, RELEASE_TIMEOUT_MS).then(async (version) => {
+      if (version > ownership.listVersion) await this.#refresh();
+    });
+    return this.#untilAnswered(worker, released);
   }
 
   /** The other worker has answered in whatever way, or is called gone. */
@@ -286,17 +316,30 @@ export class Partitions {
   }
 
   async #leaveFenced(slot: Slot): Promise<void> {
-    const { log, ownership } = this.#options;
+    const { log } = this.#options;
     const { partition } = slot;
     // Another one serves it: the next opening here asks for it.
     slot.follows = false;
     log.info("a partition belongs to another worker now", { partition });
     await slot.end(false);
-    await ownership
-      .refresh()
-      .catch((thrown: unknown) => log.error("the newest placement cannot be read", { partition, reason: toConcordError(thrown).message }));
+    await this.#refresh();
     // Whatever failed: nothing else may ever ask for a partition whose owner stays the same.
     this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
+  }
+
+  /** One that was added just now may be in a list that is not read yet. */
+  async #checkOther(name: string): Promise<void> {
+    const { ownership } = this.#options;
+    if (!ownership.isOther(name)) await this.#refresh();
+    if (!ownership.isOther(name)) throw new ConcordError("MALFORMED_REQUEST", `${name} is none of the other workers`);
+  }
+
+  /** Goes by the newest list, if it can be read. */
+  async #refresh(): Promise<void> {
+    const { log, ownership } = this.#options;
+    await ownership
+      .refresh()
+      .catch((thrown: unknown) => log.error("the list of workers cannot be read", { reason: toConcordError(thrown).message }));
   }
 
   #slot(partition: number): Slot {

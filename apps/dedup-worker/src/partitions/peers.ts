@@ -12,8 +12,11 @@ export interface CallBudget {
 export interface HandOverPeers {
   /** This worker leaves. Resolves when the one at the address serves what falls to it. */
   leave(address: string, timeoutMs: number): Promise<void>;
-  /** Resolves when the worker at the address serves the partition no longer. */
-  release(address: string, partition: number, timeoutMs: number): Promise<void>;
+  /**
+   * Resolves when the worker at the address serves the partition no longer, with the version of the list of workers that it knows: by a newer one it
+   * released nothing.
+   */
+  release(address: string, request: { readonly partition: number; readonly listVersion: number }, timeoutMs: number): Promise<number>;
 }
 
 export interface WorkerPeersOptions {
@@ -62,9 +65,20 @@ export class WorkerPeers implements HandOverPeers {
     await callUnary(this.#channel(address), WorkerService.methods.Leave, request, { timeoutMs, metadata: this.#asWorker });
   }
 
-  async release(address: string, partition: number, timeoutMs: number): Promise<void> {
-    const request = { name: this.#options.nodeName, partition };
-    await callUnary(this.#channel(address), WorkerService.methods.Release, request, { timeoutMs, metadata: this.#asWorker });
+  async release(
+    address: string,
+    { partition, listVersion }: { readonly partition: number; readonly listVersion: number },
+    timeoutMs: number,
+  ): Promise<number> {
+    const request = { name: this.#options.nodeName, partition, listVersion };
+    const options = { timeoutMs, metadata: this.#asWorker };
+    return (await callUnary(this.#channel(address), WorkerService.methods.Release, request, options)).listVersion;
+  }
+
+  /** How many partitions the worker at the address has. */
+  async served(address: string, timeoutMs: number): Promise<number> {
+    const options = { timeoutMs, metadata: this.#asWorker };
+    return (await callUnary(this.#channel(address), WorkerService.methods.GetServed, {}, options)).partitions;
   }
 
   close(): void {

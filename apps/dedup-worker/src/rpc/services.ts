@@ -1,21 +1,32 @@
+import { MemberListService } from "@concord/protos-cluster";
 import { IngestService, OutputService, WindowService, WorkerService } from "@concord/protos-dedup";
 import { defineService, type Authenticator, type Role, type Service, type ServiceEnvironment } from "@concord/rpc";
 import type { Context } from "../context.ts";
 import { consumeHandler } from "./consume.ts";
 import { getBoundsHandler } from "./get-bounds.ts";
 import { getStatisticsHandler } from "./get-statistics.ts";
-import { leaveHandler, releaseHandler } from "./hand-over.ts";
+import { getServedHandler, leaveHandler, releaseHandler } from "./hand-over.ts";
 import { ingestHandler } from "./ingest.ts";
 import { readHandler } from "./read.ts";
 import { seenHandler } from "./seen.ts";
+import { changeListHandler, getListHandler } from "./worker-list.ts";
 
 /** Every method is for clients, but for the hand-over between workers. */
 const roles: readonly Role[] = ["client", "operator"];
 
-/** The services of a dedup-worker. */
-export function defineServices(context: Context, authenticator: Authenticator): readonly Service[] {
+/** The services of a dedup-worker. `isShared`: it shares its log with others. */
+export function defineServices(context: Context, authenticator: Authenticator, isShared: boolean): readonly Service[] {
   const { clock, log, metrics } = context.environment;
   const environment: ServiceEnvironment = { clock, log, metrics, authenticator };
+  const list = defineService(
+    {
+      contract: MemberListService,
+      unary: { GetList: getListHandler(context), ChangeList: changeListHandler(context) },
+      roles: ["peer", "operator"],
+    },
+    environment,
+  );
+  const handOver = { Leave: leaveHandler(context), Release: releaseHandler(context), GetServed: getServedHandler(context) };
   return [
     defineService({ contract: IngestService, unary: { Ingest: ingestHandler(context) }, roles }, environment),
     defineService(
@@ -31,9 +42,7 @@ export function defineServices(context: Context, authenticator: Authenticator): 
       { contract: WindowService, unary: { Seen: seenHandler(context), GetStatistics: getStatisticsHandler(context) }, roles },
       environment,
     ),
-    defineService(
-      { contract: WorkerService, unary: { Leave: leaveHandler(context), Release: releaseHandler(context) }, roles: ["peer"] },
-      environment,
-    ),
+    defineService({ contract: WorkerService, unary: handOver, roles: ["peer"] }, environment),
+    ...(isShared ? [list] : []),
   ];
 }

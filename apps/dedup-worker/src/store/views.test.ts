@@ -2,53 +2,26 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import { MemoryDisk } from "@concord/port-contracts";
-import { toHex, type Random } from "@concord/runtime";
-import { agreeOnView, decodeView, encodeView, newestView, unitOf, type ViewsOptions } from "./views.ts";
+import { storedPlacement } from "./views.ts";
 
 const checksum = (bytes: Uint8Array, previous?: number): number => crc32(bytes, previous);
-const member = (name: string): { name: string; datacenter: string } => ({ name, datacenter: `dc-${name}` });
-const PARTITIONS = 12;
+/** Version 1 of the format, as it was written: one member, one partition. */
+const GOLDEN = Uint8Array.from(Buffer.from("01749f246c00000000000000020101610464632d6101027030010161", "hex"));
 
-function optionsOn(disk: MemoryDisk): ViewsOptions {
-  let drawn = 0;
-  const random: Random = { bytes: (length) => new Uint8Array(length).fill((drawn += 1)), below: () => 0, float: () => 0 };
-  return { disk, checksum, random };
+async function diskWith(bytes: Uint8Array, name: string): Promise<MemoryDisk> {
+  const disk = new MemoryDisk();
+  await disk.makeFolder(`views/${name}`);
+  const file = await disk.create(`views/${name}/view`);
+  assert.ok(file !== "exists");
+  await file.write(0, [bytes]);
+  await file.close();
+  return disk;
 }
 
-const ownersOf = async (options: ViewsOptions, names: readonly string[]): Promise<readonly string[]> => {
-  const { placement } = await agreeOnView(options, names.map(member), PARTITIONS);
-  return Array.from({ length: PARTITIONS }, (_, partition) => placement.get(unitOf(partition))![0]!);
-};
-
-test("[TX32] views: workers added and removed: as few partitions move as balance allows; the same list changes nothing, also in another order", async () => {
-  const options = optionsOn(new MemoryDisk());
-  const three = await ownersOf(options, ["a", "b", "c"]);
-  assert.deepEqual(await ownersOf(options, ["c", "a", "b"]), three);
-  const four = await ownersOf(options, ["a", "b", "c", "d"]);
-  assert.equal(four.filter((owner, at) => owner !== three[at]).length, 3, "the share of the new one");
-  const two = await ownersOf(options, ["b", "d"]);
-  assert.deepEqual(
-    two.map((owner, at) => owner === four[at]),
-    four.map((owner) => owner === "b" || owner === "d"),
-    "those of the workers that stay stay",
-  );
-  assert.equal((await newestView(options))!.version, 3n);
-});
-
-test("views: workers that start at the same time agree on one; it survives a power cut", async () => {
-  const disk = new MemoryDisk();
-  const views = await Promise.all(["a", "b", "c"].map(() => agreeOnView(optionsOn(disk), ["a", "b", "c"].map(member), PARTITIONS)));
-  disk.crash();
-  const found = await newestView(optionsOn(disk));
-  for (const view of views) assert.deepEqual(view, found);
-  assert.equal(found!.version, 1n);
-});
-
-test("views: version 1 as bytes, and what was changed: CORRUPT_DATA", () => {
-  const view = { version: 2n, members: [member("a")], placement: new Map([["p0", ["a"]]]) };
-  const bytes = encodeView(view, checksum);
-  assert.equal(toHex(bytes), "01749f246c00000000000000020101610464632d6101027030010161");
-  assert.deepEqual(decodeView(bytes, checksum), view);
-  bytes[bytes.length - 1]! ^= 1;
-  assert.throws(() => decodeView(bytes, checksum), { code: "CORRUPT_DATA" });
+test("[TX32] views of before: the newest one's placement; none: undefined; what was changed: CORRUPT_DATA", async () => {
+  assert.equal(await storedPlacement(new MemoryDisk(), checksum), undefined);
+  assert.deepEqual(await storedPlacement(await diskWith(GOLDEN, "view-00000002"), checksum), new Map([["p0", ["a"]]]));
+  const changed = Uint8Array.from(GOLDEN);
+  changed[changed.length - 1]! ^= 1;
+  await assert.rejects(storedPlacement(await diskWith(changed, "view-00000002"), checksum), { code: "CORRUPT_DATA" });
 });

@@ -1,5 +1,5 @@
 import type { ListedMembership, Membership } from "@concord/failure-detection";
-import { assignable } from "@concord/ownership";
+import { assignable, type MemberLists, type RecordedList } from "@concord/ownership";
 import type { RowKey } from "@concord/ports";
 import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
@@ -14,7 +14,6 @@ import {
   TAKE_OVER_AGAIN_MS,
   VERIFY_TIMEOUT_MS,
 } from "../limits.ts";
-import type { CoordinatorLists } from "./coordinator-lists.ts";
 import type { Coordinator, Masters } from "./coordinators.ts";
 import { groupMapWrites } from "./group-map-rows.ts";
 import type { Peers } from "./peers.ts";
@@ -26,7 +25,7 @@ import { warmUp } from "./warm-up.ts";
 export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits"> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first that may serve groups serves the system group. */
-  readonly lists: CoordinatorLists;
+  readonly lists: MemberLists<RecordedList>;
   readonly groupCount: number;
   readonly masters: Masters;
   readonly membership: Membership | ListedMembership;
@@ -78,7 +77,7 @@ export class Groups {
     return this.reachable(members.map(({ name, address, datacenter }) => ({ name, address, datacenter })));
   }
 
-  get lists(): CoordinatorLists {
+  get lists(): MemberLists<RecordedList> {
     return this.#options.lists;
   }
 

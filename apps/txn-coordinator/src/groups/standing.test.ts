@@ -1,21 +1,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { foundingList } from "@concord/ownership";
-import { MemoryRowStore } from "@concord/port-contracts";
+import { foundingList, MemberLists } from "@concord/ownership";
+import { ScriptedMembership } from "@concord/port-contracts";
 import { silentLog, silentMetrics } from "@concord/runtime";
-import { ScriptedMembership } from "../test/scripted-membership.ts";
-import { CoordinatorLists } from "./coordinator-lists.ts";
 import { Standing } from "./standing.ts";
 
 test("[TX14] standing: a coordinator is called gone and works again, this one is lost: each verdict is counted by its subject", async () => {
   const counted: string[] = [];
   const membership = new ScriptedMembership();
   const standing = new Standing({
-    lists: new CoordinatorLists({
+    lists: new MemberLists({
       configured: foundingList(["c0", "c1", "c2"].map((name) => ({ name, address: `${name}:1`, datacenter: name }))),
       nodeName: "c0",
-      rows: new MemoryRowStore(),
+      read: async () => undefined,
+      noun: "coordinators",
+      addCommand: "",
       clock: nodeClock,
       log: silentLog,
       membership: undefined,

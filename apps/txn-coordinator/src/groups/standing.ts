@@ -1,13 +1,22 @@
 import type { ListedMembership, Membership, SelfVerdict, Verdict } from "@concord/failure-detection";
-import { askedToRelease, assignable, dutyOf, place, servingMember, type Duty, type RecordedList, type View } from "@concord/ownership";
+import {
+  askedToRelease,
+  assignable,
+  dutyOf,
+  place,
+  servingMember,
+  type Duty,
+  type MemberLists,
+  type RecordedList,
+  type View,
+} from "@concord/ownership";
 import type { Clock, Log, Metrics } from "@concord/runtime";
 import { SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { RANKS } from "../limits.ts";
-import type { CoordinatorLists } from "./coordinator-lists.ts";
 import type { Masters } from "./coordinators.ts";
 
 export interface StandingOptions {
-  readonly lists: CoordinatorLists;
+  readonly lists: MemberLists<RecordedList>;
   readonly nodeName: string;
   readonly masters: Masters;
   readonly membership: Membership | ListedMembership;

@@ -1,5 +1,6 @@
+import { MemberListService } from "@concord/protos-cluster";
 import { IdService } from "@concord/protos-ids";
-import { CoordinatorListService, CoordinatorService, SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
+import { CoordinatorService, SchemaService, TopologyService, TransactionService } from "@concord/protos-txn";
 import { defineService, type Authenticator, type Role, type Service } from "@concord/rpc";
 import type { Context } from "../context.ts";
 import { TOPOLOGY_WATCHES_MAX } from "../limits.ts";
@@ -61,7 +62,7 @@ export function defineServices(coordinator: Context, authenticator: Authenticato
     ),
     defineService(
       {
-        contract: CoordinatorListService,
+        contract: MemberListService,
         unary: { GetList: getListHandler(coordinator), ChangeList: changeListHandler(coordinator) },
         roles: ["coordinator", "operator"],
       },

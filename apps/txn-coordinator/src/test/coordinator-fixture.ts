@@ -1,8 +1,9 @@
 // Coordinators on in-memory stores and an in-memory network; time moves when the test says so.
-import { MemoryGroupLog, MemoryRowStore } from "@concord/port-contracts";
+import { MemoryGroupLog, MemoryRowStore, ScriptedListedMembership, ScriptedMembership } from "@concord/port-contracts";
 import type { AppendRequest, GroupLog, GroupOwner, Mutation, RowKey, RowRange, RowStore, AdvanceRequest } from "@concord/ports";
 import { encodeImage, encodeRowKey } from "@concord/rows";
 import { ALONE, type Membership } from "@concord/failure-detection";
+import { MemberListService } from "@concord/protos-cluster";
 import { contract, TransactionService } from "@concord/protos-txn";
 import { bearer, MemoryTransport, SessionClient } from "@concord/rpc";
 import {
@@ -15,14 +16,13 @@ import {
   toHex,
   type Channel,
   type Clock,
+  type MethodDescriptor,
   type Environment,
   type ErrorCode,
   type Timer,
 } from "@concord/runtime";
 import { cellToWire, type CellValue } from "@concord/values";
 import assert from "node:assert/strict";
-import { ScriptedListedMembership } from "./scripted-listed-membership.ts";
-import { ScriptedMembership } from "./scripted-membership.ts";
 import { composeTxnCoordinator, txnCoordinatorSchema, type TxnCoordinatorService } from "../index.ts";
 
 export const START_MS = 1_800_000_000_000;
@@ -260,7 +260,7 @@ export function checksum(bytes: Uint8Array): number {
   return hash;
 }
 
-export type Service = "TransactionService" | "SchemaService" | "TopologyService" | "CoordinatorListService" | "CoordinatorService";
+export type Service = "TransactionService" | "SchemaService" | "TopologyService" | "MemberListService" | "CoordinatorService";
 export type Answer = Record<string, never> & Record<string, unknown>;
 
 /** Calls by method name, unary or over one session. */
@@ -278,7 +278,8 @@ export class Client {
   }
 
   unary(method: string, request: object, service: Service = "TransactionService"): Promise<Answer> {
-    const descriptor = contract.service(service).methods[method]!;
+    const { methods } = service === "MemberListService" ? MemberListService : contract.service(service);
+    const descriptor = (methods as Readonly<Record<string, MethodDescriptor>>)[method]!;
     return this.channel.unary(descriptor, request, { timeoutMs: 10_000, metadata: bearer(this.#token) }) as Promise<Answer>;
   }
 

@@ -5,12 +5,19 @@ import type { KeyValue } from "@concord/ports";
 import type { Log, LogFields } from "@concord/runtime";
 import type { NodeContext, SeededRandom, World } from "@concord/simulation";
 import { flushedKeyValue, type StoreLimits } from "@concord/store";
-import { simulatedMembership } from "../membership.ts";
+import { simulatedListedMembership } from "../membership.ts";
 import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
 import { SnapshotShelf } from "./snapshot-shelf.ts";
 
-export const WORKERS = ["dedup-1", "dedup-2", "dedup-3", "dedup-4"] as const;
+export const WORKERS = ["dedup-1", "dedup-2", "dedup-3", "dedup-4", "dedup-5"] as const;
 export const addressOf = (name: string): string => `${name}:7000`;
+/** As a list of workers has them. */
+export const workerOf = (name: string): { name: string; address: string; datacenter: string } => ({
+  name,
+  address: addressOf(name),
+  datacenter: name,
+});
+export const WORKER_TOKEN = "of-the-workers";
 const LOGS = "logs";
 /** The one store that is not made again from the logs. */
 const META = "meta";
@@ -25,7 +32,10 @@ const EVERYTHING = { from: Uint8Array.of(), to: new Uint8Array(64).fill(0xff) };
 
 /** What a seed decides about the worker. */
 export interface DedupPlan {
+  /** Those that may run. */
   readonly workers: readonly string[];
+  /** As they are configured. */
+  readonly founders: readonly string[];
   readonly partitions: number;
   readonly windowIdsMax: number;
   /** 0 = no bound. With one, clocks must not step: an id would seem old at once. */
@@ -38,9 +48,10 @@ export interface DedupPlan {
 /** As the composition cuts a window into segments. */
 const WINDOW_SEGMENTS = 16;
 
-export function drawDedupPlan(random: SeededRandom, workers: readonly string[]): DedupPlan {
+export function drawDedupPlan(random: SeededRandom, workers: readonly string[], founders = workers): DedupPlan {
   return {
     workers,
+    founders,
     partitions: random.pick([1, 2, 3]),
     windowIdsMax: random.pick([256, 256, 320, 1_024]),
     windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
@@ -58,19 +69,20 @@ export function guaranteedOffsets({ windowIdsMax }: DedupPlan): bigint {
 export function startDedupNodes(world: World, plan: DedupPlan): Set<string> {
   const serving = new Set<string>();
   const isShared = plan.workers.length > 1;
-  const workers = plan.workers.map((name) => ({ name, address: addressOf(name), datacenter: name }));
+  const founders = plan.founders.map(workerOf);
   if (isShared) world.sharedDisk(LOGS, plan.workers);
   const shelf = new SnapshotShelf();
   for (const name of plan.workers) {
-    const config = configOf(plan, name, isShared ? workers : []);
+    const config = configOf(plan, name, isShared ? founders : []);
     world.node(name, async (context) => {
-      const shared = isShared ? { logDisk: context.sharedDisk(LOGS), membership: simulatedMembership(context, workers, name) } : {};
+      const shared = isShared ? { logDisk: context.sharedDisk(LOGS), membership: simulatedListedMembership(context, name) } : {};
       if (plan.snapshotsKept > 0) await loseWindows(context);
       const service = composeDedupWorker(config, {
         environment: { ...context.env, log: watched(world, context.env.log) },
         disk: context.disk,
         openSnapshots: (bucket, prefix) => counted(world, shelf.at(context.env, `${bucket}/${prefix}`)),
         openKeyValue: (folder) => (folder === META ? openSimulatedStore(context, folder, plan.store) : openWindow(context, folder)),
+        onFailed: (cause) => context.exit(cause.message),
         ...shared,
       });
       const started = service.start();
@@ -99,7 +111,7 @@ function configOf(
     snapshotsKept,
     snapshotEveryMs: SNAPSHOT_EVERY_MS,
     workers,
-    ...(workers.length > 1 ? { logFolder: LOGS, workerToken: "of-the-workers" } : {}),
+    ...(workers.length > 1 ? { logFolder: LOGS, workerToken: WORKER_TOKEN } : {}),
   });
 }
 

@@ -2,7 +2,7 @@ import type { SeededFault } from "./faults.ts";
 
 const GROUPS = "apps/txn-coordinator/src/groups/groups.ts";
 
-/** Mistakes with a list of coordinators that changes while they run (TX32). */
+/** Mistakes with lists of coordinators and workers that change while they run (TX32). */
 export const MEMBERS_FAULTS: readonly SeededFault[] = [
   {
     name: "new-master-asks-none",
@@ -17,12 +17,26 @@ export const MEMBERS_FAULTS: readonly SeededFault[] = [
     scenario: "members",
     edits: [
       {
-        file: "apps/txn-coordinator/src/groups/coordinator-lists.ts",
+        file: "libs/ownership/src/member-lists.ts",
         search:
-          "    this.#places = byPlace(list);\n    this.#isIn = true;\n    membership.listRead({ version: list.version, founders: list.founders, members: this.#places, readAtMs });\n",
+          "    this.#places = byPlace(list);\n    this.#isIn = true;\n    if (isNewer) this.#sinceMs = clock.monotonicMs();\n    membership.listRead({ version: list.version, founders: list.founders, members: this.#places, readAtMs });\n",
         replace:
-          "    membership.listRead({ version: list.version, founders: list.founders, members: byPlace(list), readAtMs });\n    this.#isIn = true;\n    this.#places = byPlace(list);\n",
+          "    membership.listRead({ version: list.version, founders: list.founders, members: byPlace(list), readAtMs });\n    this.#isIn = true;\n    if (isNewer) this.#sinceMs = clock.monotonicMs();\n    this.#places = byPlace(list);\n",
       },
     ],
+  },
+  {
+    name: "new-owner-asks-none",
+    about:
+      "A worker that a new list makes the owner of a partition opens it without asking the one that serves it to release it (TX17, TX32).",
+    scenario: "workers",
+    edits: [{ file: "apps/dedup-worker/src/partitions/partitions.ts", search: "        slot.follows = false;\n", replace: "" }],
+  },
+  {
+    name: "hears-none-after-a-list",
+    about:
+      "A worker forgets what it knows of the others when it reads a new list: none of them is asked, none that is gone is passed over (TX14, TX32).",
+    scenario: "workers",
+    edits: [{ file: "libs/ownership/src/owners.ts", search: "if (!names.has(name)) known.delete(name);", replace: "known.delete(name);" }],
   },
 ];

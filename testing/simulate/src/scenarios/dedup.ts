@@ -1,8 +1,9 @@
+import { changeList, WORKER_LIST } from "@concord/member-lists";
 import type { LogMessage } from "@concord/protos-dedup";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, FAULT_KINDS, type FaultKind } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import { addressOf, drawDedupPlan, startDedupNodes, WORKERS, type DedupPlan } from "../dedup/dedup-node.ts";
+import { addressOf, drawDedupPlan, startDedupNodes, workerOf, WORKERS, WORKER_TOKEN, type DedupPlan } from "../dedup/dedup-node.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
 import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
 import type { Outcomes } from "../run-seed.ts";
@@ -16,8 +17,14 @@ const ASK_AGAIN_MS = 200;
 const ADDED_AFTER_MS = 900;
 /** How long a worker stays away: returned before it is called gone, or after. */
 const DOWN_MS: readonly number[] = [20, 300, 900];
+/** With a majority of workers that work an addition or removal is done in this time: each of its steps waits for the one before. */
+const CHANGED_MS = 60_000;
+const CHANGES_MAX = 2;
+const CHANGE_AGAIN_MS = 200;
 /** The longest pause of a planned hand-over: a new owner without a window rebuilds it from all of the output. */
 const CALM_TIMEOUT_MS = 8_000;
+/** A change of the list takes long: producers pause, or windows with segments this small would take long to rebuild. */
+const CHANGING_PAUSE_MS = 30;
 /** Of the output's newest: surely in the window. */
 const SEEN_IDS = 20;
 
@@ -72,14 +79,19 @@ interface Run {
   readonly plan: DedupPlan;
   readonly history: MessageHistory;
   readonly moves: Moves;
+  /** A process of its own. */
+  readonly operator: Environment;
   /** Workers that serve and do not stop. */
   readonly serving: Set<string>;
+  /** Names in the list of workers. */
+  members: readonly string[];
   isOver: boolean;
 }
 
 /** Producers that repeat themselves, a worker that dies: each id is in the output once within the window, and nothing acknowledged is lost. */
 export function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
-  return run(cluster, WORKERS.slice(0, 1));
+  const workers = WORKERS.slice(0, 1);
+  return run(cluster, workers, workers);
 }
 
 /**
@@ -87,18 +99,28 @@ export function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
  * Workers stop in good order, return, and are added; where nothing else happens no call fails.
  */
 export function runOwnershipScenario(cluster: Cluster): Promise<Outcomes> {
-  return run(cluster, WORKERS.slice(0, cluster.world.random("workers").pick([3, 4])));
+  const workers = WORKERS.slice(0, cluster.world.random("workers").pick([3, 4]));
+  return run(cluster, workers, workers);
 }
 
-async function run(cluster: Cluster, workers: readonly string[]): Promise<Outcomes> {
+/**
+ * Workers are added to the list of three and removed from it while producers work (TX32), in some seeds with faults meanwhile: each change is done in time,
+ * and where nothing else happens no call at a worker that stays fails.
+ */
+export function runWorkersScenario(cluster: Cluster): Promise<Outcomes> {
+  return run(cluster, WORKERS, WORKERS.slice(0, 3));
+}
+
+async function run(cluster: Cluster, workers: readonly string[], founders: readonly string[]): Promise<Outcomes> {
   const { world, swarm } = cluster;
-  const plan = drawDedupPlan(world.random("dedup"), workers);
+  const plan = drawDedupPlan(world.random("dedup"), workers, founders);
   const addresses = workers.map(addressOf);
   const history = new MessageHistory(world, plan);
-  const moves = drawMoves(cluster, workers);
+  const moves = workers.length > founders.length ? drawChanges(cluster, workers, founders) : drawMoves(cluster, workers);
   const serving = startDedupNodes(world, plan);
-  if (moves.added !== undefined) world.crash(moves.added, "kill");
-  const course: Run = { cluster, plan, history, addresses, moves, serving, isOver: false };
+  for (const name of moves.added) world.crash(name, "kill");
+  const operator = await process(cluster, "operator");
+  const course: Run = { cluster, operator, plan, history, addresses, moves, serving, members: founders, isOver: false };
   const calm = moves.isCalm
     ? { calm: { isServing: (address: string) => workers.some((name) => addressOf(name) === address && serving.has(name)) } }
     : {};
@@ -113,8 +135,7 @@ async function run(cluster: Cluster, workers: readonly string[]): Promise<Outcom
   const reading = await process(cluster, "consumer");
   for (let partition = 0; partition < plan.partitions; partition += 1)
     work.push(consume(course, new Consumer(reading, addresses, swarm.timeoutMs), partition, reading));
-  if (!moves.isCalm) scheduleFaults(course, [...names, "consumer"]);
-  await move(course);
+  await move(course, [...names, "consumer"]);
   course.isOver = true;
   world.heal();
   await world.complete(Promise.all(work), RECOVERY_MS).catch(() => world.violation("liveness", "producers do not get on after healing"));
@@ -128,9 +149,10 @@ function process({ world }: Cluster, name: string): Promise<Environment> {
 }
 
 async function produce(run: Run, producer: Producer, env: Environment): Promise<void> {
+  const pauseMs = run.moves.changes.length > 0 ? CHANGING_PAUSE_MS : 0;
   while (!run.isOver) {
     await producer.send();
-    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs));
+    await sleep(env.clock, env.random.below(1 + run.cluster.swarm.thinkMs) + pauseMs);
   }
 }
 
@@ -151,13 +173,15 @@ async function consume(run: Run, consumer: Consumer, partition: number, env: Env
 interface Moves {
   /** Nothing else happens. */
   readonly isCalm: boolean;
-  /** Starts only when the others work. */
-  readonly added: string | undefined;
+  /** Start only when the others work. */
+  readonly added: readonly string[];
+  /** Of the list of workers, one after the other. */
+  readonly changes: readonly ("add" | "remove")[];
   readonly stops: readonly { readonly afterMs: number; readonly worker: string; readonly downMs: number }[];
 }
 
 function drawMoves({ world, swarm }: Cluster, workers: readonly string[]): Moves {
-  if (workers.length === 1) return { isCalm: false, added: undefined, stops: [] };
+  if (workers.length === 1) return { isCalm: false, added: [], changes: [], stops: [] };
   const random = world.random("moves");
   // A datagram that comes late often enough is a verdict.
   const isCalm = swarm.network.spikeRate === 0 && random.chance(0.7);
@@ -166,16 +190,32 @@ function drawMoves({ world, swarm }: Cluster, workers: readonly string[]): Moves
     worker: random.pick(workers),
     downMs: random.pick(DOWN_MS),
   }));
-  return { isCalm, added: workers.length > 3 && random.chance(0.7) ? workers.at(-1) : undefined, stops };
+  return { isCalm, added: workers.length > 3 && random.chance(0.7) ? workers.slice(-1) : [], changes: [], stops };
 }
 
-/** The time of the work, with the planned stops and starts. */
-async function move({ cluster: { world }, moves, serving }: Run): Promise<void> {
+function drawChanges({ world, swarm }: Cluster, workers: readonly string[], founders: readonly string[]): Moves {
+  const random = world.random("moves");
+  const isCalm = swarm.network.spikeRate === 0 && random.chance(0.5);
+  const changes = Array.from({ length: random.between(1, CHANGES_MAX) }, () => random.pick(["add", "remove"] as const));
+  return { isCalm, added: workers.filter((name) => !founders.includes(name)), changes, stops: [] };
+}
+
+/** The time of the work, with the planned stops, starts and changes. */
+async function move(run: Run, others: readonly string[]): Promise<void> {
+  const { cluster, moves, serving } = run;
+  const { world } = cluster;
   const endsAtMs = world.nowMs + WORK_MS;
-  if (moves.added !== undefined) {
-    await world.advance(ADDED_AFTER_MS);
-    world.start(moves.added);
+  if (!moves.isCalm && moves.changes.length === 0) scheduleFaults(run, others);
+  if (moves.added.length > 0) await world.advance(ADDED_AFTER_MS);
+  for (const kind of moves.changes) {
+    const changed = change(run, kind);
+    if (!moves.isCalm) scheduleFaults(run, others);
+    await world
+      .complete(changed, CHANGED_MS)
+      .catch((thrown: unknown) => world.violation("liveness", `the list of workers is not changed: ${toConcordError(thrown).message}`));
+    world.heal();
   }
+  if (moves.changes.length === 0) for (const name of moves.added) world.start(name);
   for (const { afterMs, worker, downMs } of moves.stops) {
     await world.advance(afterMs);
     serving.delete(worker);
@@ -187,8 +227,37 @@ async function move({ cluster: { world }, moves, serving }: Run): Promise<void> 
   if (world.nowMs < endsAtMs) await world.advance(endsAtMs - world.nowMs);
 }
 
-function scheduleFaults({ cluster: { world, swarm }, plan }: Run, others: readonly string[]): void {
-  const { workers } = plan;
+/** By the operator's command: a worker that is added runs already, one that is removed ends by itself. */
+async function change(run: Run, kind: "add" | "remove"): Promise<void> {
+  const { cluster, operator, plan, serving } = run;
+  const { world } = cluster;
+  const random = world.random("change");
+  const name = kind === "add" ? plan.workers.find((one) => !run.members.includes(one))! : random.pick(run.members);
+  const asked = run.members.map(addressOf);
+  world.count(`moves:${kind}`);
+  if (kind === "add") world.start(name);
+  // From now on calls there may fail: it ends as soon as it is not in the list.
+  else serving.delete(name);
+  const { transport, clock } = operator;
+  const say = (line: string): void => world.trace.line(1000 * world.nowMs, line);
+  const options = { list: WORKER_LIST, addresses: asked, transport, clock, token: WORKER_TOKEN, timeoutMs: CHANGED_MS, say };
+  const wanted = kind === "add" ? { kind, ...workerOf(name) } : { kind, name };
+  const isDone = (): Promise<boolean> =>
+    changeList(wanted, options).then(
+      () => true,
+      (thrown: unknown) => {
+        // What is refused while others are down, an operator tries again.
+        if (toConcordError(thrown).code !== "PRECONDITION_FAILED") throw thrown;
+        return false;
+      },
+    );
+  while (!(await isDone())) await sleep(clock, CHANGE_AGAIN_MS);
+  run.members = kind === "add" ? [...run.members, name] : run.members.filter((one) => one !== name);
+  if (kind === "remove") await world.stop(name).catch(() => undefined);
+}
+
+function scheduleFaults({ cluster: { world, swarm }, plan, members }: Run, others: readonly string[]): void {
+  const workers = plan.workers.length === 1 ? plan.workers : members;
   const pausePoints = workers.length > 1 ? PAUSE_POINTS : [];
   const targets = {
     all: [...workers, ...others],
@@ -209,7 +278,8 @@ function scheduleFaults({ cluster: { world, swarm }, plan }: Run, others: readon
 
 /** When all input is processed, also by a process that starts anew: the output, and what the window says about its newest ids. */
 async function judge(run: Run, env: Environment): Promise<void> {
-  const { cluster, history, plan, addresses } = run;
+  const { cluster, history, plan } = run;
+  const addresses = run.members.map(addressOf);
   const { world } = cluster;
   const consumer = new Consumer(env, addresses, 20_000);
   const quietly = async (what: string, work: () => Promise<void>): Promise<void> => {
@@ -219,7 +289,7 @@ async function judge(run: Run, env: Environment): Promise<void> {
   };
   await quietly("all input processed", () => until(env, async () => (await consumer.lag(plan.partitions)) === 0n));
   if (world.random("restart").chance(0.5)) {
-    for (const worker of plan.workers) {
+    for (const worker of run.members) {
       await world.stop(worker).catch(() => undefined);
       world.start(worker);
     }
