@@ -179,6 +179,40 @@ class DropsHeaders extends MemoryMessageLog {
   }
 }
 
+class DeduplicatesByItself extends MemoryMessageLog {
+  readonly #seen = new Set<string>();
+
+  override append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
+    const fresh = messages.filter(({ value }) => !this.#seen.has(`${partition} ${value.join()}`));
+    for (const { value } of fresh) this.#seen.add(`${partition} ${value.join()}`);
+    return super.append(partition, fresh);
+  }
+}
+
+class TakesWhatFits extends MemoryMessageLog {
+  override async append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
+    const answers = [];
+    for (const message of messages) answers.push(await super.append(partition, [message]));
+    return answers[0] ?? super.append(partition, messages);
+  }
+}
+
+class ReordersLargePublications extends Publishes {
+  async publishBy(session: LogSession, publication: Publication): ReturnType<LogSession["publish"]> {
+    const { output } = publication;
+    return session.publish({ ...publication, output: output.length > 100 ? output.toReversed() : output });
+  }
+}
+
+class ForgetsEmptyValues extends MemoryMessageLog {
+  override append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
+    return super.append(
+      partition,
+      messages.filter(({ value }) => value.length > 0),
+    );
+  }
+}
+
 /** The open finishes before what the old owner has on its way. */
 class LetsTheLateOneLand extends Publishes {
   async publishBy(session: LogSession, publication: Publication, partition: number): ReturnType<LogSession["publish"]> {
@@ -194,7 +228,7 @@ test("MessageLog contract: gaps between appends: kept", async () => {
   assert.deepEqual(await failedCases(MESSAGE_LOG_CASES, async () => subjectOf(new LeavesGaps(2))), []);
 });
 
-test("MessageLog contract: size: at least 25 cases", () => assert.ok(MESSAGE_LOG_CASES.length >= 25));
+test("MessageLog contract: size: at least 50 cases", () => assert.ok(MESSAGE_LOG_CASES.length >= 50));
 
 test("MessageLog contract: seeded fault loses its state at restart: found", async () => {
   const open = async (): Promise<MessageLogSubject> => ({ log: new MemoryMessageLog(2), restart: async () => new MemoryMessageLog(2) });
@@ -223,6 +257,10 @@ const FAULTS = [
   StaleBounds,
   DropsHeaders,
   LetsTheLateOneLand,
+  DeduplicatesByItself,
+  TakesWhatFits,
+  ReordersLargePublications,
+  ForgetsEmptyValues,
 ];
 
 for (const Fault of FAULTS) {

@@ -160,7 +160,106 @@ const INPUT_CASES: readonly Case[] = [
   }),
 ];
 
+const numbered = (count: number, prefix = "m"): string[] => Array.from({ length: count }, (_, at) => `${prefix}${at}`);
+
+const CONTENT_CASES: readonly Case[] = [
+  simple("append: every byte value, texts beyond ASCII in header names, times from 0 on: they come back", async (log) => {
+    const every = Uint8Array.from({ length: 256 }, (_, at) => at);
+    const headers = ["\u00e4\u{1f600}", "a\u0308", "x".repeat(200)].map((name) => ({ name, value: every }));
+    const sent = [0, 1, 1_700_000_000_123].map((timestampMs) => ({ key: every, value: every, headers, timestampMs }));
+    const { from } = await log.append(1, sent);
+    const read = await readAll(log, "input", 1, from);
+    expectEqual(
+      read.map(({ key, value, timestampMs }) => [key, value, timestampMs]),
+      sent.map(({ timestampMs }) => [every, every, timestampMs]),
+      "messages",
+    );
+    expectEqual(read[0]?.headers, headers, "headers");
+  }),
+  simple("append: an empty value, an empty key, both: they come back, at offsets of their own", async (log) => {
+    const none = new Uint8Array();
+    const sent = [
+      { ...message("a"), value: none },
+      { ...message("b"), key: none },
+      { ...message("c"), key: none, value: none },
+    ];
+    const { from } = await log.append(0, sent);
+    expectEqual(
+      await readAll(log, "input", 0, from),
+      sent.map((each, at) => ({ ...each, offset: from + BigInt(at) })),
+      "messages",
+    );
+  }),
+  simple("append: 60 headers, names repeated: all of them in their order", async (log) => {
+    const headers = Array.from({ length: 60 }, (_, at) => ({ name: `h${at % 7}`, value: Uint8Array.of(at) }));
+    const { from } = await log.append(0, [{ ...message("a"), headers }]);
+    expectEqual((await log.read("input", 0, from, ALL)).messages[0]?.headers, headers, "headers");
+  }),
+  simple("append: the same message again: both are there, it is not the log that deduplicates", async (log) => {
+    await log.append(0, messages("a"));
+    await log.append(0, messages("a", "a"));
+    expectEqual(await texts(log, "input"), ["a", "a", "a"], "input");
+  }),
+  simple("append: 1000 messages in one call: consecutive offsets, in order", async (log) => {
+    const sent = numbered(1000);
+    const { from } = await log.append(0, messages(...sent));
+    const read = await readAll(log, "input", 0, from, { messages: 300, bytes: 1 << 20 });
+    expectEqual(
+      read.map((each) => [each.offset - from, decoder.decode(each.value)]),
+      sent.map((text, at) => [BigInt(at), text]),
+      "messages",
+    );
+  }),
+  simple("append: several that are too large only together: LIMIT_EXCEEDED, none is there", async (log) => {
+    const half = { ...message("half"), value: new Uint8Array(Math.ceil(log.appendBytesMax / 2)) };
+    await expectCode(() => log.append(0, [half, half]), "LIMIT_EXCEEDED", "append");
+    expectEqual(await texts(log, "input"), [], "input");
+    await log.append(0, messages("after"));
+    expectEqual(await texts(log, "input"), ["after"], "input after it");
+  }),
+  simple("append: to both partitions in turn: each has its own in order", async (log) => {
+    for (const text of numbered(10)) for (const partition of [0, 1]) await log.append(partition, messages(`${partition}${text}`));
+    for (const partition of [0, 1]) expectEqual(await texts(log, "input", partition), numbered(10, `${partition}m`), `input ${partition}`);
+  }),
+];
+
 const READ_CASES: readonly Case[] = [
+  simple("read: while others append: what is read is the beginning of what is there in the end, without a hole", async (log) => {
+    const { start } = await log.bounds("input", 0);
+    const appending = numbered(20).map((text) => log.append(0, messages(text)));
+    const during = await readAll(log, "input", 0, start);
+    await Promise.all(appending);
+    const all = await readAll(log, "input", 0, start);
+    expectEqual([all.length, all.slice(0, during.length)], [20, during], "messages");
+  }),
+  simple("read: several readers from different offsets at once: each its own page", async (log) => {
+    const { from } = await log.append(0, messages(...numbered(9)));
+    const pages = await Promise.all([0n, 3n, 6n].map((skip) => log.read("input", 0, from + skip, { messages: 3, bytes: 1 << 20 })));
+    expectEqual(
+      pages.map((page) => page.messages.map((each) => decoder.decode(each.value))),
+      [0, 3, 6].map((skip) => numbered(9).slice(skip, skip + 3)),
+      "pages",
+    );
+  }),
+  simple("read: one message at a time, to the end and again: every one once", async (log) => {
+    const { from } = await log.append(0, messages(...numbered(5)));
+    for (const turn of [1, 2]) {
+      const read = await readAll(log, "input", 0, from, { messages: 1, bytes: 1 << 20 });
+      expectEqual(
+        read.map((each) => each.offset - from),
+        [0n, 1n, 2n, 3n, 4n],
+        `turn ${turn}`,
+      );
+    }
+  }),
+  simple("read: output and dead letters out of range: OFFSET_OUT_OF_RANGE", async (log) => {
+    await publishes(await log.open(0, "owner"), { output: messages("a"), deadLetters: messages("d") });
+    for (const topic of ["output", "dead-letters"] as const) {
+      const { start, end } = await log.bounds(topic, 0);
+      await expectCode(() => log.read(topic, 0, start - 1n, ALL), "OFFSET_OUT_OF_RANGE", `${topic} below`);
+      await expectCode(() => log.read(topic, 0, end + 1n, ALL), "OFFSET_OUT_OF_RANGE", `${topic} above`);
+    }
+  }),
   simple("read: from the middle: from there on", async (log) => {
     const { from } = await log.append(0, messages("a", "b", "c"));
     const page = await log.read("input", 0, from + 1n, ALL);
@@ -316,7 +415,80 @@ const PUBLISH_CASES: readonly Case[] = [
   }),
 ];
 
+const SEQUENCE_CASES: readonly Case[] = [
+  simple("publish: fifteen one after the other: output in order, the acknowledged input is the last one's", async (log) => {
+    const { from } = await log.append(0, messages(...numbered(15)));
+    const session = await log.open(0, "owner");
+    for (const [at, text] of numbered(15, "o").entries())
+      await publishes(session, { output: messages(text), acknowledgedInput: from + BigInt(at + 1) });
+    expectEqual(await texts(log, "output"), numbered(15, "o"), "output");
+    expectEqual((await log.open(0, "next")).acknowledgedInput, from + 15n, "acknowledged");
+  }),
+  simple("publish: 500 messages of output and 50 dead letters: all of them in their order", async (log) => {
+    const session = await log.open(0, "owner");
+    const { outputFrom } = await publishes(session, {
+      output: messages(...numbered(500, "o")),
+      deadLetters: messages(...numbered(50, "d")),
+    });
+    expectEqual([await texts(log, "output"), await texts(log, "dead-letters")], [numbered(500, "o"), numbered(50, "d")], "topics");
+    const last = (await readAll(log, "output", 0, outputFrom)).at(-1);
+    expectEqual(last?.offset, outputFrom + 499n, "last offset");
+  }),
+  simple("publish: the same output again: both are there", async (log) => {
+    const session = await log.open(0, "owner");
+    for (const _ of [1, 2]) await publishes(session, { output: messages("a") });
+    expectEqual(await texts(log, "output"), ["a", "a"], "output");
+  }),
+  simple("publish: the caller's bytes change afterwards: the log's do not", async (log) => {
+    const session = await log.open(0, "owner");
+    const sent = message("before");
+    await publishes(session, { output: [sent], deadLetters: [sent] });
+    sent.value.set(encoder.encode("AFTER!"));
+    expectEqual([await texts(log, "output"), await texts(log, "dead-letters")], [["before"], ["before"]], "topics");
+  }),
+  simple("publish: owners of both partitions at once: neither disturbs the other", async (log) => {
+    const sessions = await Promise.all([log.open(0, "a"), log.open(1, "b")]);
+    for (const text of numbered(5)) await Promise.all(sessions.map((session) => publishes(session, { output: messages(text) })));
+    for (const partition of [0, 1]) expectEqual(await texts(log, "output", partition), numbered(5), `output ${partition}`);
+  }),
+  simple("release: opened again: goes on where it was acknowledged", async (log) => {
+    const { from } = await log.append(0, messages("x", "y"));
+    const session = await log.open(0, "owner");
+    await publishes(session, { output: messages("a"), acknowledgedInput: from + 1n });
+    await session.close();
+    await log.release(0);
+    const next = await log.open(0, "owner");
+    expectEqual(next.acknowledgedInput, from + 1n, "acknowledged");
+    await publishes(next, { output: messages("b"), acknowledgedInput: from + 2n });
+    expectEqual(await texts(log, "output"), ["a", "b"], "output");
+  }),
+];
+
 const FENCE_CASES: readonly Case[] = [
+  simple("open: three owners in turn, each publishes once: the others are fenced, the output has one of each", async (log) => {
+    const earlier: LogSession[] = [];
+    for (const name of ["a", "b", "c"]) {
+      const session = await log.open(0, name);
+      await publishes(session, { output: messages(name) });
+      for (const each of earlier) await expectFenced(each, { output: messages("zombie") });
+      earlier.push(session);
+    }
+    expectEqual(await texts(log, "output"), ["a", "b", "c"], "output");
+  }),
+  simple("restart: every message of every topic is at its offset, with all it had", async (log, subject) => {
+    const sent = { ...message("a"), headers: [{ name: "h", value: Uint8Array.of(0, 255) }], timestampMs: 77 };
+    await log.append(0, [sent, message("b")]);
+    await log.append(1, [sent]);
+    await publishes(await log.open(0, "owner"), { output: [message("o"), sent], deadLetters: [sent] });
+    const everything = async (of: MessageLog): Promise<unknown[]> =>
+      Promise.all(
+        (["input", "output", "dead-letters"] as const).flatMap((topic) =>
+          [0, 1].map(async (partition) => readAll(of, topic, partition, (await of.bounds(topic, partition)).start)),
+        ),
+      );
+    const before = await everything(log);
+    expectEqual(await everything(await subject.restart()), before, "messages");
+  }),
   simple("open: after a publish: acknowledged input and output are those of the last one", async (log) => {
     const { from } = await log.append(0, messages("x", "y"));
     const session = await log.open(0, "owner");
@@ -407,7 +579,14 @@ const FENCE_CASES: readonly Case[] = [
   }),
 ];
 
-export const MESSAGE_LOG_CASES: readonly Case[] = [...INPUT_CASES, ...READ_CASES, ...PUBLISH_CASES, ...FENCE_CASES];
+export const MESSAGE_LOG_CASES: readonly Case[] = [
+  ...INPUT_CASES,
+  ...CONTENT_CASES,
+  ...READ_CASES,
+  ...PUBLISH_CASES,
+  ...SEQUENCE_CASES,
+  ...FENCE_CASES,
+];
 
 /** Every promise of the port, run on logs of two partitions that `open` makes empty. */
 export function messageLogContract(test: TestFunction, open: () => Promise<MessageLogSubject>): void {

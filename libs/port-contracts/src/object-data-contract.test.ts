@@ -212,7 +212,7 @@ objectDataContract(
   subjectOf((memory) => memory, { describedAt: "seal" }),
 );
 
-test("ObjectData contract: size: at least 30 cases", () => assert.ok(OBJECT_DATA_CASES.length >= 30, `${OBJECT_DATA_CASES.length}`));
+test("ObjectData contract: size: at least 50 cases", () => assert.ok(OBJECT_DATA_CASES.length >= 50, `${OBJECT_DATA_CASES.length}`));
 
 const FAULTS = [
   Overwrites,

@@ -108,7 +108,63 @@ const CREATE_CASES: readonly Case[] = [
   }),
 ];
 
+const describedAs = async (data: ObjectData, oid: Oid): Promise<BlobDescription | undefined> => {
+  const state = await data.inspect(oid);
+  return state.kind === "sealed" ? state.description : undefined;
+};
+
+const NAME_CASES: readonly Case[] = [
+  simple("names: first and last epoch and sequence: blobs of their own, listed", async (data) => {
+    const oids = [oidOf(1, 0), oidOf(1, 2 ** 48 - 1), oidOf(2 ** 32 - 1, 0), oidOf(2 ** 32 - 1, 2 ** 48 - 1)];
+    for (const [at, oid] of oids.entries()) await store(data, oid, pattern(10, at));
+    for (const [at, oid] of oids.entries()) expectBytes(await bytesOf(data, oid, 0, 10), pattern(10, at), oid);
+    for (const epoch of [1, 2 ** 32 - 1])
+      expectEqual([...(await data.list({ epoch, fromSequence: 1, limit: 10 }))], [oidOf(epoch, 2 ** 48 - 1)], `list of ${epoch}`);
+    expectEqual([...(await data.epochs())], [1, 2 ** 32 - 1], "epochs");
+  }),
+  simple("description: a key of 1024 bytes, every kind of character, the first and last part: round trip", async (data) => {
+    const keys = ["k".repeat(1024), "\u00e4".repeat(512), "\u{1f600}".repeat(256), "a\u0308/\u0001\u001f\u007f\n\r\t \"'\\%2F/../."];
+    for (const [at, key] of keys.entries()) {
+      const description = { ...PART, bucket: "b".repeat(63), key, part: { uploadId: BigInt(at), number: at === 0 ? 1 : 10_000 } };
+      await store(data, blob(at), pattern(3), description);
+      expectEqual(await describedAs(data, blob(at)), description, `description ${at}`);
+    }
+  }),
+  simple("inspect: of a blob among hundred that were sealed at once: each its own", async (data, { checksum }) => {
+    const all = Array.from({ length: 100 }, (_, at) => ({ oid: blob(at), bytes: pattern(at * 13, at), guid: BigInt(at) }));
+    await Promise.all(all.map(({ oid, bytes, guid }) => store(data, oid, bytes, { ...DESCRIPTION, guid })));
+    for (const { oid, bytes, guid } of all) {
+      const sealed = { lengthBytes: bytes.length, checksum: checksum(bytes) };
+      expectEqual(await data.inspect(oid), { kind: "sealed", description: { ...DESCRIPTION, guid }, sealed }, oid);
+    }
+  }),
+];
+
 const SEAL_CASES: readonly Case[] = [
+  simple("write: byte by byte: one behind the other", async (data) => {
+    const writer = await data.create(blob(1), DESCRIPTION);
+    for (let at = 0; at < 300; at += 1) await writer.write(Uint8Array.of(at & 255));
+    await writer.seal();
+    expectBytes(
+      await bytesOf(data, blob(1), 0, 300),
+      Uint8Array.from({ length: 300 }, (_, at) => at & 255),
+      "bytes",
+    );
+  }),
+  simple("write: 1 MiB, a byte below and above it, in one call: whole", async (data) => {
+    for (const [at, length] of [2 ** 20 - 1, 2 ** 20, 2 ** 20 + 1].entries()) {
+      expectEqual((await store(data, blob(at), pattern(length))).lengthBytes, length, "length");
+      expectBytes(await bytesOf(data, blob(at), 0, length), pattern(length), `${length} bytes`);
+    }
+  }),
+  simple("seal: one blob while others are written: it is readable at once", async (data) => {
+    const open = await Promise.all([11, 12, 13].map((sequence) => data.create(blob(sequence), DESCRIPTION)));
+    for (const writer of open) await writer.write(pattern(70_000));
+    await store(data, blob(1), pattern(70_000, 5));
+    expectBytes(await bytesOf(data, blob(1), 0, 70_000), pattern(70_000, 5), "bytes");
+    for (const sequence of [11, 12, 13]) expectOpen(await data.inspect(blob(sequence)));
+    for (const writer of open) await writer.abandon();
+  }),
   simple("seal: length and checksum: those of the bytes", async (data, { checksum }) => {
     for (const [at, length] of [0, 1, 20_000, 300_000].entries()) {
       const sealed = await store(data, blob(at), pattern(length));
@@ -201,6 +257,24 @@ const READ_CASES: readonly Case[] = [
     for await (const _ of data.read(blob(1), 0, 600_000)) break;
     expectBytes(await bytesOf(data, blob(1), 0, 600_000), pattern(600_000), "bytes");
   }),
+  simple("read: several ranges of one blob at once: each its own bytes", async (data) => {
+    const whole = pattern(600_000);
+    await store(data, blob(1), whole);
+    const starts = [0, 65_000, 262_000, 300_000, 599_000];
+    const read = await Promise.all(starts.map((from) => bytesOf(data, blob(1), from, 1000)));
+    for (const [at, from] of starts.entries()) expectBytes(read[at]!, whole.subarray(from, from + 1000), `from ${from}`);
+  }),
+  simple("read: no bytes, at the start, inside and at the end: none", async (data) => {
+    await store(data, blob(1), pattern(1000));
+    for (const from of [0, 500, 1000]) expectBytes(await bytesOf(data, blob(1), from, 0), new Uint8Array(), `at ${from}`);
+  }),
+  simple("damage: of one blob: its neighbours are read as before", async (data, { damage }) => {
+    for (const sequence of [1, 2, 3]) await store(data, blob(sequence), pattern(5000, sequence));
+    await damage(blob(2), 2500);
+    await expectCorrupt(data, blob(2), 0, pattern(5000, 2));
+    for (const sequence of [1, 3]) expectBytes(await bytesOf(data, blob(sequence), 0, 5000), pattern(5000, sequence), `blob ${sequence}`);
+    expectEqual(await data.remove(blob(2)), true, "remove");
+  }),
   simple("damage: a flipped bit, first to last byte: CORRUPT_DATA, never wrong bytes", async (data, { damage }) => {
     const whole = pattern(300_000);
     for (const [at, position] of [0, 1, 262_143, 262_144, 299_999].entries()) {
@@ -261,6 +335,20 @@ const LIST_CASES: readonly Case[] = [
 ];
 
 const REMOVE_CASES: readonly Case[] = [
+  simple("remove: between two pages: the others are listed once each", async (data) => {
+    for (const sequence of [1, 2, 3, 4, 5]) await store(data, blob(sequence), pattern(1));
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 2 }))], [blob(1), blob(2)], "first page");
+    for (const sequence of [2, 3]) await data.remove(blob(sequence));
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 3, limit: 2 }))], [blob(4), blob(5)], "second page");
+    expectEqual([...(await data.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(1), blob(4), blob(5)], "all");
+  }),
+  simple("remove: an abandoned blob: true, then false; absent", async (data) => {
+    const writer = await data.create(blob(1), DESCRIPTION);
+    await writer.write(pattern(300_000));
+    await writer.abandon();
+    expectEqual([await data.remove(blob(1)), await data.remove(blob(1))], [true, false], "remove");
+    expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
+  }),
   simple("remove: a sealed blob: true, then false; absent and not listed", async (data) => {
     await store(data, blob(1), pattern(10));
     expectEqual(await data.remove(blob(1)), true, "first");
@@ -360,6 +448,16 @@ const CLOSE_CASES: readonly Case[] = [
 ];
 
 const CRASH_CASES: readonly Case[] = [
+  simple("crash: after seals and removes, one after the other: every answer holds", async (data, subject) => {
+    for (const sequence of [1, 2, 3]) await store(data, blob(sequence), pattern(20_000, sequence));
+    await data.remove(blob(2));
+    await store(data, blob(4), pattern(300_000));
+    await data.remove(blob(1));
+    const left = await subject.crash();
+    expectEqual([...(await left.list({ epoch: EPOCH, fromSequence: 0, limit: 10 }))], [blob(3), blob(4)], "list");
+    expectBytes(await bytesOf(left, blob(3), 0, 20_000), pattern(20_000, 3), "third");
+    expectBytes(await bytesOf(left, blob(4), 0, 300_000), pattern(300_000), "fourth");
+  }),
   simple("crash: after seal: sealed, listed, every byte there", async (data, subject) => {
     await store(data, blob(1), pattern(20_000));
     await store(data, blob(2), pattern(700_000));
@@ -413,6 +511,7 @@ const CRASH_CASES: readonly Case[] = [
 
 export const OBJECT_DATA_CASES: readonly Case[] = [
   ...CREATE_CASES,
+  ...NAME_CASES,
   ...SEAL_CASES,
   ...READ_CASES,
   ...LIST_CASES,

@@ -197,13 +197,43 @@ class AnswersBeforeItIsWritten extends Delegate {
   }
 }
 
+class WritesAHundredAtMost extends Delegate {
+  override commit(commit: MetadataCommit): Promise<MetadataOutcome> {
+    return this.memory.commit({ ...commit, writes: commit.writes.slice(0, 100) });
+  }
+}
+
+class NormalizesPartitions extends Delegate {
+  override commit(commit: MetadataCommit): Promise<MetadataOutcome> {
+    return this.memory.commit({ ...commit, partition: commit.partition.normalize() });
+  }
+
+  override read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
+    return this.memory.read(partition.normalize(), keys);
+  }
+}
+
+/** Each row's condition is checked just before that row is written. */
+class ChecksRowByRow extends Delegate {
+  override async commit(commit: MetadataCommit): Promise<MetadataOutcome> {
+    const checked = await this.memory.commit({ ...commit, writes: [] });
+    if (checked.kind !== "committed") return checked;
+    for (const write of commit.writes) {
+      const name = (write.kind === "put" ? write.row.key : write.key).join();
+      const conditions = commit.conditions.filter((condition) => condition.key.join() === name);
+      await this.memory.commit({ ...commit, conditions, writes: [write] });
+    }
+    return checked;
+  }
+}
+
 objectMetadataContract(
   test,
   subjectOf((memory) => memory),
 );
 
-test("ObjectMetadata contract: size: at least 35 cases", () =>
-  assert.ok(OBJECT_METADATA_CASES.length >= 35, `${OBJECT_METADATA_CASES.length}`));
+test("ObjectMetadata contract: size: at least 50 cases", () =>
+  assert.ok(OBJECT_METADATA_CASES.length >= 50, `${OBJECT_METADATA_CASES.length}`));
 
 const FAULTS = [
   IgnoresConditions,
@@ -222,6 +252,9 @@ const FAULTS = [
   OnePartition,
   RoundsVersions,
   AnswersBeforeItIsWritten,
+  WritesAHundredAtMost,
+  NormalizesPartitions,
+  ChecksRowByRow,
 ];
 
 for (const Fault of FAULTS) {
@@ -242,6 +275,7 @@ test("ObjectMetadata contract: seeded fault NotDurable: found", async () => {
   }));
   assert.deepEqual(failed, [
     "crash: after committed: rows, deletes and counters are there",
+    "crash: what was refused left nothing; a second crash changes nothing",
     "crash: conditions afterwards: judged by what is there",
   ]);
 });

@@ -229,7 +229,70 @@ const CONDITION_CASES: readonly Case[] = [
   }),
 ];
 
+/** Reads the row and replaces it under its version until that succeeds: one more each time. */
+async function increment(metadata: ObjectMetadata, guid: number): Promise<void> {
+  for (;;) {
+    const [row] = await read(metadata, [A]);
+    const condition = row === undefined ? absent(A) : { key: A, version: row.version };
+    const next = rowOf(A, version((row?.version.commit ?? 0n) + 1n, guid), (row?.value[0] ?? 0) + 1);
+    if ((await commit(metadata, [condition], [put(next)])).kind === "committed") return;
+  }
+}
+
+const RACE_CASES: readonly Case[] = [
+  simple("race: two commits with conditions on the same two rows, in opposite orders: one is committed", async (metadata) => {
+    await committed(metadata, [], [put(A5), put(B5)]);
+    const [A6, B6] = [rowOf(A, version(6, 1), 1), rowOf(B, version(6, 1), 1)];
+    const outcomes = await Promise.all([
+      commit(metadata, [is(A, 5, 50), is(B, 5, 51)], [put(A6), put(B6)]),
+      commit(metadata, [is(B, 5, 51), is(A, 5, 50)], [remove(B), remove(A)]),
+    ]);
+    expectEqual(outcomes.filter(({ kind }) => kind === "committed").length, 1, "committed");
+    expectEqual(await read(metadata, [A, B]), outcomes[0].kind === "committed" ? [A6, B6] : [undefined, undefined], "rows");
+  }),
+  simple("race: each of two writes what the other needs to be absent: one is committed (OGD17)", async (metadata) => {
+    const outcomes = await Promise.all([commit(metadata, [absent(A)], [put(B5)]), commit(metadata, [absent(B)], [put(A5)])]);
+    expectEqual(outcomes.filter(({ kind }) => kind === "committed").length, 1, "committed");
+    expectEqual((await read(metadata, [A, B])).filter((row) => row !== undefined).length, 1, "rows");
+  }),
+  simple("race: eight read and replace one row until they succeed: no change is lost", async (metadata) => {
+    await Promise.all(Array.from({ length: 8 }, (_, at) => increment(metadata, at)));
+    const [row] = await read(metadata, [A]);
+    expectEqual([row?.version.commit, row?.value], [8n, Uint8Array.of(8)], "row");
+  }),
+  simple("race: commits of rows of their own at once: all are committed", async (metadata) => {
+    const rows = Array.from({ length: 30 }, (_, at) => rowOf(key(5, at), version(1, at), at));
+    await Promise.all(rows.map((row) => committed(metadata, [absent(row.key)], [put(row)])));
+    expectEqual((await metadata.range(P, EVERYTHING)).map(plain), rows, "rows");
+  }),
+];
+
 const WRITE_CASES: readonly Case[] = [
+  simple("commit: 200 puts and deletes in one: all of them", async (metadata) => {
+    const old = Array.from({ length: 100 }, (_, at) => rowOf(key(4, at), version(1, at), at));
+    await committed(metadata, [], old.map(put));
+    const fresh = Array.from({ length: 100 }, (_, at) => rowOf(key(5, at), version(2, at), at));
+    const writes = old.flatMap((row, at) => [remove(row.key), put(fresh[at]!)]);
+    await committed(metadata, [{ key: old[7]!.key, version: old[7]!.version }], writes);
+    expectEqual((await metadata.range(P, EVERYTHING)).map(plain), fresh, "rows");
+  }),
+  simple("commit: the same version again with another value: the last one is read, its condition holds", async (metadata) => {
+    await committed(metadata, [], [put(A5)]);
+    await committed(metadata, [is(A, 5, 50)], [put(rowOf(A, version(5, 50), 9))]);
+    expectEqual(await read(metadata, [A]), [rowOf(A, version(5, 50), 9)], "read");
+    await committed(metadata, [is(A, 5, 50)], [remove(A)]);
+    expectEqual(await read(metadata, [A]), [undefined], "after delete");
+  }),
+  simple("commit: partitions and keys beyond ASCII, every byte in keys and values: round trip, apart", async (metadata) => {
+    const names = ["b\u00fccher/\u{1f600}", "bu\u0308cher/\u{1f600}", "b\u00fccher"];
+    const every = Uint8Array.from({ length: 255 }, (_, at) => at + 1);
+    for (const [at, name] of names.entries()) {
+      const row = rowOf(every, version(at, at), ...every, 0);
+      await committed(metadata, [absent(every)], [put(row)], name);
+    }
+    for (const [at, name] of names.entries())
+      expectEqual(await read(metadata, [every], name), [rowOf(every, version(at, at), ...every, 0)], name);
+  }),
   simple("commit: puts and deletes of several rows: all of them", async (metadata) => {
     await committed(metadata, [], [put(A5), put(B5)]);
     await committed(metadata, [is(A, 5, 50), absent(C)], [remove(A), put(rowOf(C, version(8, 8), 8)), put(rowOf(B, version(8, 8), 9))]);
@@ -285,6 +348,31 @@ const RANGE_CASES: readonly Case[] = [
     const bounds = { from: key(1, 0), to: key(128), limit: 10, reverse: true };
     expectEqual(keysOf(await metadata.range(P, bounds)), LETTERS.slice(1, 6).toReversed(), "keys");
     expectEqual(keysOf(await metadata.range(P, { ...EVERYTHING, limit: 2, reverse: true })), LETTERS.slice(-2).toReversed(), "limit");
+  }),
+  simple("range: reverse: pages of two, one in front of the other, give all", async (metadata) => {
+    await filled(metadata);
+    const seen: Uint8Array[] = [];
+    for (let to = EVERYTHING.to; ; to = seen.at(-1)!) {
+      const page = keysOf(await metadata.range(P, { from: key(), to, limit: 2, reverse: true }));
+      seen.push(...page);
+      if (page.length < 2) break;
+    }
+    expectEqual(seen, LETTERS.toReversed(), "pages");
+  }),
+  simple("range: rows change between two pages: what stayed is seen once, in order", async (metadata) => {
+    await filled(metadata);
+    const first = keysOf(await metadata.range(P, { ...EVERYTHING, limit: 3 }));
+    const [gone, changed] = [LETTERS[0]!, LETTERS[4]!];
+    await committed(metadata, [], [remove(gone), put(rowOf(changed, version(9, 9), 7)), put(rowOf(key(2, 2), version(9, 9), 7))]);
+    const rest = await metadata.range(P, { ...EVERYTHING, from: Uint8Array.from([...first.at(-1)!, 0]) });
+    expectEqual(keysOf(rest), [LETTERS[3], changed, key(2, 2), ...LETTERS.slice(5)], "second page");
+    expectEqual(plain(rest[1]), rowOf(changed, version(9, 9), 7), "the changed row");
+  }),
+  simple("range: onUnreadable, nothing damaged: never called, the rows as without it", async (metadata) => {
+    await filled(metadata);
+    const unreadable: Uint8Array[] = [];
+    const rows = await metadata.range(P, { ...EVERYTHING, onUnreadable: (name) => unreadable.push(name) });
+    expectEqual([keysOf(rows), unreadable], [LETTERS, []], "range");
   }),
   simple("range: empty or inverted: nothing", async (metadata) => {
     await filled(metadata);
@@ -364,6 +452,14 @@ const DURABILITY_CASES: readonly Case[] = [
     expectEqual(await read(left, [A, B, C]), [undefined, B5, rowOf(C, version(7, 7), 7)], "rows");
     expectEqual([...(await left.readCounters(P, COUNTER))], [3n], "counters");
   }),
+  simple("crash: what was refused left nothing; a second crash changes nothing", async (metadata, subject) => {
+    await committed(metadata, [], [put(A5), add(COUNTER, 3)]);
+    await refused(metadata, [absent(A)], [put(B5), remove(A), add(COUNTER, 4)]);
+    await (await subject.crash()).read(P, [A]);
+    const left = await subject.crash();
+    expectEqual(await read(left, [A, B]), [A5, undefined], "rows");
+    expectEqual([...(await left.readCounters(P, COUNTER))], [3n], "counters");
+  }),
   simple("crash: conditions afterwards: judged by what is there", async (metadata, subject) => {
     await committed(metadata, [], [put(A5)]);
     const left = await subject.crash();
@@ -373,6 +469,7 @@ const DURABILITY_CASES: readonly Case[] = [
 ];
 
 export const OBJECT_METADATA_CASES: readonly Case[] = [
+  ...RACE_CASES,
   ...READ_CASES,
   ...CONDITION_CASES,
   ...WRITE_CASES,

@@ -20,7 +20,7 @@ export interface LogMessage extends NewMessage {
 }
 
 export interface LogPage {
-  /** In offset order, committed ones only. */
+  /** In offset order, committed ones only. Their bytes are the log's: readers do not change them. */
   readonly messages: readonly LogMessage[];
   /** Where to read on: behind the last message and behind offsets that hold none. */
   readonly next: bigint;
