@@ -71,8 +71,8 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: PARTITIONS,
-        search: "    const asked = ownership.askedToRelease(partition, slot.follows);",
-        replace: "    const asked: readonly Worker[] = [];",
+        search: "ownership.askedToRelease(partition, slot.follows).map((worker) => this.#askRelease(partition, worker))",
+        replace: "([] as Promise<void>[])",
       },
     ],
   },
@@ -82,7 +82,7 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
       "A worker that left counts as leaving in its next life too: it and the others take its partitions from each other without end (TX17).",
     scenario: "ownership",
     edits: [
-      { file: OWNERS, search: '      if (change.kind !== "self") this.#leaving.delete(about);', replace: "" },
+      { file: OWNERS, search: "        this.#leaving.delete(about);", replace: "" },
       { file: OWNERS, search: "    this.#leaving.delete(name);", replace: "" },
     ],
   },
