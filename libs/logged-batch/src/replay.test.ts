@@ -429,6 +429,59 @@ for (const value of ["gone", "stuck"] as const) {
   });
 }
 
+test("[LBD3] verdict: the others reach each other only after it: they complete the batch soon, not at the next interval", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  await dieAt(ring, "batch:after-log");
+  const between = ["node-1>node-2", "node-2>node-1"];
+  for (const link of between) ring.links.set(link, "down");
+  verdict(ring, "gone");
+  await ring.clock.advance(3 * LOST_TURN_MS);
+  assert.ok([1, 2].every((at) => absent(ring.node(at))));
+  for (const link of between) ring.links.delete(link);
+  await ring.clock.advance(4 * LOST_TURN_MS);
+  assert.ok([1, 2].every((at) => complete(ring.node(at))));
+  assert.deepEqual(others(ring), [0, 0]);
+});
+
+test("[LBD3] verdict: an entry arrives after it: completed soon, not at the next interval", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  verdict(ring, "gone");
+  await ring.clock.advance(2 * LOST_TURN_MS);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(2 * LOST_TURN_MS);
+  assert.ok([1, 2].every((at) => complete(ring.node(at))));
+  assert.deepEqual(others(ring), [0, 0]);
+});
+
+test("[LBD3] verdict: no second node for the entry: runs become rarer, and end with the replay", async () => {
+  const ring = await MemoryRing.open(3);
+  startReplays(ring);
+  ring.links.set("node-0>node-1", "down");
+  await dieAt(ring, "batch:after-log");
+  ring.links.set("node-2>node-1", "down");
+  const { runner } = ring.process(2);
+  const readAtMs: number[] = [];
+  const submit = runner.submit.bind(runner);
+  runner.submit = (step) => {
+    readAtMs.push(ring.clock.monotonicMs());
+    return submit(step);
+  };
+  const lostAtMs = ring.clock.monotonicMs();
+  verdict(ring, "gone");
+  await ring.clock.advance(INTERVAL_MS - 1);
+  const runs = [...new Set(readAtMs.map((atMs) => atMs - lostAtMs))];
+  assert.deepEqual(
+    runs,
+    [1, 3, 7, 15, 31, 63].map((turns) => turns * LOST_TURN_MS),
+  );
+  await ring.process(2).replay.stop();
+  const before = readAtMs.length;
+  await ring.clock.advance(3 * INTERVAL_MS);
+  assert.equal(readAtMs.length, before);
+});
+
 test("[LB16] without a verdict the missing removal is the only sign: nothing is asked of a coordinator before the grace period", async () => {
   const ring = await MemoryRing.open(3);
   startReplays(ring);

@@ -99,7 +99,18 @@ export class BatchReplay {
     else this.#lost.delete(node);
     if (this.#timer === undefined) return;
     this.#runAfter(0);
-    if (isLost) this.#runAfter(LOST_TURN_MS);
+    if (isLost) this.#runAgain(node, LOST_TURN_MS);
+  }
+
+  /**
+   * While the node is lost: after its holders' turns, then ever more rarely until the interval takes over. An entry may arrive after the verdict, and
+   * a peer that could not be reached for it may be there soon.
+   */
+  #runAgain(node: string, delayMs: number): void {
+    this.#runAfter(delayMs, () => {
+      const isOver = this.#timer === undefined || !this.#lost.has(node) || 2 * delayMs > this.#options.intervalMs;
+      if (!isOver) this.#runAgain(node, 2 * delayMs);
+    });
   }
 
   /** LBD9: what this node coordinates and still holds is completed or hinted before it leaves. Answers how many entries stay. */
@@ -199,13 +210,14 @@ export class BatchReplay {
     if (results[0] !== "kept") throw new ConcordError("REPLICAS_UNAVAILABLE", `${node.name} does not keep the batch`);
   }
 
-  #runAfter(delayMs: number): void {
+  #runAfter(delayMs: number, then: () => void = () => undefined): void {
     const timer = this.#ring.clock.setTimer(delayMs, () => {
       this.#extra.delete(timer);
       // A run in progress may have passed what is an orphan since.
       void this.#settled()
         .then(() => this.runOnce())
-        .catch((thrown: unknown) => this.#log.error("batch replay failed", { reason: toConcordError(thrown).message }));
+        .catch((thrown: unknown) => this.#log.error("batch replay failed", { reason: toConcordError(thrown).message }))
+        .finally(then);
     });
     this.#extra.add(timer);
   }
