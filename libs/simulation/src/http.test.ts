@@ -38,6 +38,15 @@ test("http: a request with a body: method, target, peer and bytes arrive, the an
   assert.deepEqual(response.body, Buffer.concat(body));
 });
 
+test("http: a slow client: its chunks arrive one after the other, so long apart", async () => {
+  const { world, client } = await worldWith(echo);
+  const body = [Buffer.alloc(1000, 1), Buffer.alloc(1000, 2), Buffer.alloc(5, 3)];
+  const startedAtMs = world.nowMs;
+  const response = await world.complete(client.send({ ...GET, method: "PUT", body, pauseMs: 500 }), 10_000);
+  assert.deepEqual(response.body, Buffer.concat(body));
+  assert.ok(world.nowMs - startedAtMs >= 1500, `${world.nowMs - startedAtMs} ms`);
+});
+
 test("http: the client breaks off midway: the handler's body fails, its signal is aborted", async () => {
   const seen: string[] = [];
   const { world, client } = await worldWith(async (request) => {

@@ -1,6 +1,7 @@
 // HTTP over simulated streams: one stream per request, so bodies stall, break off midway and arrive in order as on a real connection.
 import {
   ConcordError,
+  sleep,
   toConcordError,
   type CallContext,
   type Channel,
@@ -158,6 +159,8 @@ export interface SimulatedRequest {
   readonly timeoutMs: number;
   /** Breaks off before this chunk of the body. */
   readonly breakAt?: number;
+  /** A slow client: so long before each chunk of the body. */
+  readonly pauseMs?: number;
 }
 
 export interface SimulatedResponse {
@@ -200,15 +203,17 @@ function exchange(channel: Channel, clock: Clock, request: SimulatedRequest): Pr
       if (error !== undefined || head === undefined) reject(error ?? new ConcordError("CONNECTION_LOST", "the answer has no head"));
       else resolve({ status: head.status, headers: new Map(head.headers), body: Buffer.concat(chunks) });
     });
-    sendRequest(stream, request).catch(() => undefined);
+    sendRequest(stream, clock, request).catch(() => undefined);
   });
 }
 
-async function sendRequest(stream: MessageStream, { method, target, headers, body = [], breakAt }: SimulatedRequest): Promise<void> {
+async function sendRequest(stream: MessageStream, clock: Clock, request: SimulatedRequest): Promise<void> {
+  const { method, target, headers, body = [], breakAt, pauseMs = 0 } = request;
   stream.send({ head: { method, target, headers } });
   const outgoing = new OutgoingBody(stream);
   for (const [at, bytes] of body.entries()) {
     if (at === breakAt) return stream.end(new ConcordError("CANCELLED", "the client breaks off"));
+    if (pauseMs > 0) await sleep(clock, pauseMs);
     await outgoing.send(bytes);
   }
   stream.end();

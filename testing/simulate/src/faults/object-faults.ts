@@ -109,6 +109,35 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "put-by-versioning-of-before",
+    about:
+      "After a conflict a put goes on as if its bucket still kept no versions: what it replaces after versioning is on, is gone.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/put-object.ts",
+        search: "        view = await lookAgain(context, result.view, upload);\n",
+        replace:
+          "        const { header } = view;\n" +
+          "        view = await lookAgain(context, result.view, upload);\n" +
+          "        view = { ...view, header: { version: view.header.version, row: header.row } };\n",
+      },
+    ],
+  },
+  {
+    name: "judged-once",
+    about:
+      "A write is not looked at again by the settings of its bucket: one that a policy forbids commits after the policy was answered.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/shard-view.ts",
+        search: "  if (judged?.bucket === bucket && (settings ?? 0n) > judged.settings)\n",
+        replace: "  if (judged?.bucket === bucket && (settings ?? 0n) > judged.settings + 1_000_000n)\n",
+      },
+    ],
+  },
+  {
     name: "garbage-forgotten-after-an-error",
     about: "A GC entry whose blobs could not be removed goes all the same: they leak (OGD10).",
     scenario: "object",

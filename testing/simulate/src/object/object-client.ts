@@ -12,6 +12,10 @@ export const KEYS: readonly string[] = ["a", "a/b", "dir/\u00fc \u{1f600}", "z"]
 const SIZES = [0, 300, 16_384, 16_385, 20_000, 40_000];
 const COMPLETE_TRIES = 3;
 const COMPLETE_AGAIN_MS = 150;
+/** Written until a policy forbids it, and by nothing else. */
+export const FORBIDDEN_KEY = "forbidden/1";
+const FORBIDDEN_KEY_PERCENT = 20;
+const SLOW_PAUSE_MS_MAX = 60;
 /** Share of the operations that are on versions, where the bucket keeps some. */
 const VERSION_OPERATIONS_PERCENT = 35;
 
@@ -27,6 +31,8 @@ export interface ObjectClientOptions {
   readonly timeoutMs: number;
   /** Undefined: the bucket keeps no versions. */
   readonly versions: VersionHistory | undefined;
+  /** Amid the work a policy forbids writes of FORBIDDEN_KEY. */
+  readonly hasPolicy: boolean;
 }
 
 export class ObjectClient {
@@ -45,6 +51,10 @@ export class ObjectClient {
     const { random } = this.#parts.env;
     if (this.#parts.versions !== undefined && random.below(100) < VERSION_OPERATIONS_PERCENT) {
       await this.#operateOnVersions(VERSION_KEYS[random.below(VERSION_KEYS.length)]!);
+      return;
+    }
+    if (this.#parts.hasPolicy && random.below(100) < FORBIDDEN_KEY_PERCENT) {
+      await this.#putSlowly(FORBIDDEN_KEY);
       return;
     }
     const key = KEYS[random.below(KEYS.length)]!;
@@ -98,6 +108,14 @@ export class ObjectClient {
     return { etag: unquoted(reply.answer.headers.get("etag") ?? "") };
   }
 
+  /** The mark of the write that FORBIDDEN_KEY shows, "" when it has no object; undefined without an answer. */
+  async readForbidden(): Promise<string | undefined> {
+    const reply = await this.#send({ method: "GET", bucket: BUCKET, key: FORBIDDEN_KEY });
+    if (reply.kind !== "answer") return undefined;
+    if (reply.answer.code === "NoSuchKey") return "";
+    return reply.answer.status === 200 ? reply.answer.headers.get("x-amz-meta-mark") : undefined;
+  }
+
   /** All versions that hold data, or undefined. */
   async listVersions(): Promise<readonly MadeVersion[] | undefined> {
     const reply = await this.#send({ method: "GET", bucket: BUCKET, query: { versions: "" } });
@@ -114,6 +132,14 @@ export class ObjectClient {
     const { mark, body, startedAt } = this.#newBody();
     const reply = await this.#send({ method: "PUT", bucket: BUCKET, key, headers: { "x-amz-meta-mark": mark }, body });
     return this.#wrote(key, mark, startedAt, reply);
+  }
+
+  /** Much may happen between the look that allows it and its commit. */
+  async #putSlowly(key: string): Promise<void> {
+    const { mark, body, startedAt } = this.#newBody(40_000);
+    const pauseMs = this.#parts.env.random.below(SLOW_PAUSE_MS_MAX);
+    const reply = await this.#send({ method: "PUT", bucket: BUCKET, key, headers: { "x-amz-meta-mark": mark }, body, pauseMs });
+    this.#wrote(key, mark, startedAt, reply);
   }
 
   async get(key: string): Promise<boolean> {
@@ -155,7 +181,7 @@ export class ObjectClient {
       else history.sawEtag(key, name, startedAt, etag);
     }
     for (const key of listed.keys())
-      if (![...KEYS, ...VERSION_KEYS].includes(key)) this.#parts.world.violation("object listing", `${name} lists ${key}`);
+      if (![...KEYS, ...VERSION_KEYS, FORBIDDEN_KEY].includes(key)) this.#parts.world.violation("object listing", `${name} lists ${key}`);
     return listed;
   }
 

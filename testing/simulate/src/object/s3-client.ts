@@ -22,6 +22,8 @@ export interface S3Request {
   readonly body?: Uint8Array;
   /** The client breaks off in the middle of the body. */
   readonly breaks?: boolean;
+  /** The client is slow: so long before each chunk of the body. */
+  readonly pauseMs?: number;
 }
 
 /** `code` is that of an error document; "" when it is none. */
@@ -46,11 +48,11 @@ export class S3Client {
 
   /** Rejects when no whole answer came. */
   async send(request: S3Request): Promise<S3Answer> {
-    const { method, body = new Uint8Array() } = request;
+    const { method, body = new Uint8Array(), pauseMs = 0 } = request;
     const { target, headers } = this.#signed(request, body);
     const chunks = chunksOf(body);
     const breakAt = request.breaks === true ? Math.floor(chunks.length / 2) : undefined;
-    const plan = { method, target, headers, body: chunks, timeoutMs: this.#timeoutMs };
+    const plan = { method, target, headers, body: chunks, timeoutMs: this.#timeoutMs, pauseMs };
     const response = await this.#http.send(breakAt === undefined ? plan : { ...plan, breakAt });
     const code = response.status < 400 ? "" : (/<Code>(\w+)<\/Code>/.exec(Buffer.from(response.body).toString())?.[1] ?? "");
     return { ...response, code };

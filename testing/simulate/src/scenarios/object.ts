@@ -4,7 +4,7 @@ import { drawFaultPlan, type Fault, type SeededRandom } from "@concord/simulatio
 import type { Cluster } from "../cluster.ts";
 import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
-import { BUCKET, KEYS, ObjectClient } from "../object/object-client.ts";
+import { BUCKET, FORBIDDEN_KEY, KEYS, ObjectClient } from "../object/object-client.ts";
 import { S3Client } from "../object/s3-client.ts";
 import { VERSION_KEYS, VersionHistory } from "../object/version-history.ts";
 import type { Outcomes } from "../run-seed.ts";
@@ -80,6 +80,8 @@ interface Run {
   readonly admin: Environment;
   readonly reader: ObjectClient;
   readonly versions: VersionHistory | undefined;
+  /** What FORBIDDEN_KEY showed after a policy forbade its writes; undefined: none did. */
+  forbiddenSince: string | undefined;
   isOver: boolean;
 }
 
@@ -91,18 +93,32 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   gateways.start();
   const addresses = gateways.s3Addresses;
   const admin = await process(cluster, "admin");
-  const reader = new ObjectClient({ world, env: admin, name: "admin", history, addresses, timeoutMs: 20_000, versions: undefined });
+  const reader = new ObjectClient({
+    world,
+    env: admin,
+    name: "admin",
+    history,
+    addresses,
+    timeoutMs: 20_000,
+    versions: undefined,
+    hasPolicy: false,
+  });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
-  const run: Run = { cluster, gateways, history, admin, reader, versions, isOver: false };
+  const policies = world.random("policies");
+  const hasPolicy = policies.chance(0.5);
+  const run: Run = { cluster, gateways, history, admin, reader, versions, forbiddenSince: undefined, isOver: false };
   await world.complete(makeBucket(run), UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions }), env));
+    work.push(
+      operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy }), env),
+    );
   }
   if (versions !== undefined) work.push(keepVersions(run, versions, random));
+  if (hasPolicy) work.push(forbidWrites(run, policies));
   await injectFaults(run, names);
   run.isOver = true;
   world.heal();
@@ -146,12 +162,33 @@ async function keepVersions(run: Run, versions: VersionHistory, random: SeededRa
   await setVersioning(run, "Suspended");
 }
 
-async function setVersioning({ admin, gateways }: Run, status: "Enabled" | "Suspended"): Promise<void> {
-  const body = Buffer.from(`<VersioningConfiguration><Status>${status}</Status></VersioningConfiguration>`);
+/**
+ * Amid the work a policy forbids writes of one key. What the key shows once that was answered, it shows for ever: a write that was judged by the
+ * settings of before does not commit any more.
+ */
+async function forbidWrites(run: Run, random: SeededRandom): Promise<void> {
+  await sleep(run.admin.clock, random.below(WORK_MS));
+  const statement = { Effect: "Deny", Principal: "*", Action: "s3:PutObject", Resource: `arn:aws:s3:::${BUCKET}/${FORBIDDEN_KEY}` };
+  await setBucket(run, "policy", JSON.stringify({ Version: "2012-10-17", Statement: [statement] }), 204);
+  let shown = await run.reader.readForbidden();
+  while (shown === undefined) {
+    await sleep(run.admin.clock, ASK_AGAIN_MS);
+    shown = await run.reader.readForbidden();
+  }
+  run.forbiddenSince = shown;
+}
+
+function setVersioning(run: Run, status: "Enabled" | "Suspended"): Promise<void> {
+  return setBucket(run, "versioning", `<VersioningConfiguration><Status>${status}</Status></VersioningConfiguration>`, 200);
+}
+
+/** Until it is answered as done. */
+async function setBucket({ admin, gateways }: Run, what: "versioning" | "policy", text: string, done: number): Promise<void> {
+  const body = Buffer.from(text);
   for (let at = 0; ; at += 1) {
     const client = new S3Client(admin, gateways.s3Addresses[at % gateways.s3Addresses.length]!, 2_000);
-    const answer = await client.send({ method: "PUT", bucket: BUCKET, query: { versioning: "" }, body }).catch(() => undefined);
-    if (answer?.status === 200) return;
+    const answer = await client.send({ method: "PUT", bucket: BUCKET, query: { [what]: "" }, body }).catch(() => undefined);
+    if (answer?.status === done) return;
     await sleep(admin.clock, ASK_AGAIN_MS);
   }
 }
@@ -213,6 +250,7 @@ async function judge(run: Run): Promise<void> {
   await quietly("collection of garbage", () => collect(run));
   for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
   await quietly("versions", () => judgeVersions(run));
+  await quietly("a forbidden key", () => judgeForbidden(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
 }
@@ -243,6 +281,15 @@ async function collect({ gateways, admin }: Run): Promise<boolean> {
 
 async function judgeVersions({ reader, versions }: Run): Promise<boolean> {
   await versions?.judge((version) => reader.readVersion(version));
+  return true;
+}
+
+async function judgeForbidden({ cluster, reader, forbiddenSince }: Run): Promise<boolean> {
+  if (forbiddenSince === undefined) return true;
+  const shown = await reader.readForbidden();
+  if (shown === undefined) return false;
+  if (shown !== forbiddenSince) cluster.world.violation("policy overtaken", `${FORBIDDEN_KEY}: ${shown}, not ${forbiddenSince}`);
+  cluster.world.count("object:policy-kept", 1);
   return true;
 }
 
