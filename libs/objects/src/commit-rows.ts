@@ -166,18 +166,16 @@ async function removeBlobs(context: ObjectStoreContext, names: readonly BlobName
   return "absent";
 }
 
+export type RepeatedOutcome =
+  | { readonly kind: "committed" }
+  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[]; readonly uncertain: boolean }
+  | { readonly kind: "unknown"; readonly cause: unknown };
+
 /**
  * Commits something that may be repeated: one of its conditions names a present row which the commit deletes or puts anew, so it happens
  * at most once however often it arrives. `uncertain`: a conflict that may be this commit's own work. Unknown: still so when time was up.
  */
-export async function commitRepeatable(
-  context: ObjectStoreContext,
-  commit: MetadataCommit,
-): Promise<
-  | { readonly kind: "committed" }
-  | { readonly kind: "conflict"; readonly rows: readonly (MetadataRow | undefined)[]; readonly uncertain: boolean }
-  | { readonly kind: "unknown"; readonly cause: unknown }
-> {
+export async function commitRepeatable(context: ObjectStoreContext, commit: MetadataCommit): Promise<RepeatedOutcome> {
   const { clock, limits } = context;
   const deadlineAtMs = clock.monotonicMs() + limits.resolveWaitMs;
   const retry = backoff(clock, limits.resolveBackoff);

@@ -1,7 +1,7 @@
 import type { MetadataCommit } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Deleted } from "./api.ts";
-import { commitOrResolve, commitRepeatable, putGarbage, putRow } from "./commit-rows.ts";
+import { commitOrResolve, commitRepeatable, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkKey } from "./names.ts";
@@ -49,7 +49,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
       checkDeleteCondition(condition, found?.row.kind === "object" ? found.row : undefined);
       if (found === undefined) return { isMarker: false, versionId };
       first ??= nameOf(found);
-      const deletion = await removeVersion(context, view, found, first);
+      const deletion = await removeVersion(context, view, found, { first, versionId });
       if (deletion === "deleted") return { isMarker: found.row.kind === "marker", versionId };
     }
   }
@@ -88,26 +88,35 @@ async function putMarker(context: ObjectStoreContext, view: ShardView): Promise<
 }
 
 /** The version's row goes, or the head gets the next one. At most once: the commit names a present row that it removes or replaces. */
-async function removeVersion(context: ObjectStoreContext, view: ShardView, found: FoundVersion, first: ObjectVersion): Promise<Deletion> {
+async function removeVersion(
+  context: ObjectStoreContext,
+  view: ShardView,
+  found: FoundVersion,
+  { first, versionId }: { readonly first: ObjectVersion; readonly versionId: string },
+): Promise<Deletion> {
   const { bucket, key } = view;
   // Another null version by now: whether the first one went is not known, and a second removal could be too much.
   if (nameOf(found).guid !== first.guid) throw new ConcordError("WRITE_CONFLICT", "another null version was written meanwhile; try again");
   const guid = await context.guids.next();
+  const commit = await removalOf(context, view, found, guid);
+  const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version, versionId });
+  const outcome = await commitRecorded(context, { bucket, key, commit, record });
+  return outcome.kind === "committed" ? "deleted" : "changed";
+}
+
+/** The commit in which a version goes; also to do it again, where the row is still exactly the one that was found. */
+export async function removalOf(context: ObjectStoreContext, view: ShardView, found: FoundVersion, guid: bigint): Promise<MetadataCommit> {
+  const { bucket, key } = view;
   const left = leftBy(found.row);
   const garbage = left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })];
   const rest = found.isCurrent
     ? await promote(context, view, found, guid)
     : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
-  context.failpoint("object:before-delete");
-  const outcome = await commitRepeatable(context, {
+  return {
     partition: view.partition,
     conditions: [headerCondition(view), { key: found.rowKey, version: found.version }, ...rest.conditions],
     writes: [...rest.writes, ...garbage, ...countUsage(found.row.kind === "object" ? found.row : undefined, undefined)],
-  });
-  context.failpoint("object:after-delete");
-  if (outcome.kind === "unknown")
-    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the version was deleted", { cause: outcome.cause });
-  return outcome.kind === "committed" ? "deleted" : "changed";
+  };
 }
 
 async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>): Promise<Deletion> {
@@ -115,7 +124,6 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
   const guid = await context.guids.next();
   const left = leftBy(found.row);
   const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
-  context.failpoint("object:before-delete");
   const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
@@ -125,23 +133,7 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
       ...countUsage(found.row, undefined),
     ],
   };
-  const outcome = await commitRepeatable(context, commit).catch(async (error: unknown) => {
-    // The store rejects only what it did not do.
-    await record.resolve();
-    throw error;
-  });
-  context.failpoint("object:after-delete");
-  if (outcome.kind === "unknown") {
-    // Its record stays open until the commit is decided: it is sent until the store answers.
-    const attempt = async (): Promise<boolean> => {
-      const again = await context.metadata.commit(commit);
-      if (again.kind !== "unknown") await record.resolve();
-      return again.kind !== "unknown";
-    };
-    context.unresolved.add({ bucket, key, oids: [], attempt });
-    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: outcome.cause });
-  }
-  await record.resolve();
+  const outcome = await commitRecorded(context, { bucket, key, commit, record });
   if (outcome.kind === "committed") return "deleted";
   const now = outcome.rows[1];
   // This commit arrived after all, or another one did: either way the object is gone.
@@ -151,4 +143,29 @@ async function commitDelete(context: ObjectStoreContext, view: ShardView, found:
     throw new ConcordError("OUTCOME_UNKNOWN", "the object was written while the store did not say whether it was deleted");
   }
   return "changed";
+}
+
+/** Its record ends when the commit is decided: one without an answer is sent until the store answers (OG11). */
+async function commitRecorded(
+  context: ObjectStoreContext,
+  { bucket, key, commit, record }: { bucket: string; key: string; commit: MetadataCommit; record: { resolve(): Promise<void> } },
+): Promise<Exclude<RepeatedOutcome, { readonly kind: "unknown" }>> {
+  context.failpoint("object:before-delete");
+  const outcome = await commitRepeatable(context, commit).catch(async (error: unknown) => {
+    // The store rejects only what it did not do.
+    await record.resolve();
+    throw error;
+  });
+  context.failpoint("object:after-delete");
+  if (outcome.kind === "unknown") {
+    const attempt = async (): Promise<boolean> => {
+      const again = await context.metadata.commit(commit);
+      if (again.kind !== "unknown") await record.resolve();
+      return again.kind !== "unknown";
+    };
+    context.unresolved.add({ bucket, key, oids: [], attempt });
+    throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the object was deleted", { cause: outcome.cause });
+  }
+  await record.resolve();
+  return outcome;
 }

@@ -45,8 +45,10 @@ export interface NewDelete {
   readonly bucket: string;
   readonly key: string;
   readonly guid: bigint;
-  /** The version of the head row that is going to be deleted. */
+  /** The version of the row that is going to be deleted. */
   readonly version: RowVersion;
+  /** Of the version of the key that goes; absent: the object of a bucket without versions. */
+  readonly versionId?: string;
 }
 
 export interface UploadJournal {
@@ -58,7 +60,7 @@ export interface UploadJournal {
   begin(blob: NewBlob): Promise<BlobName>;
   /** To be called when `ObjectData.create` or `seal` rejects with EPOCH_FENCED: the gateway takes a new epoch. */
   fenced(oid: Oid): void;
-  /** Before the commit that deletes an object. Call `resolve` when that commit is decided either way; not while it is unresolved. */
+  /** Before the commit that deletes an object or a version. Call `resolve` when that commit is decided either way; not while it is unresolved. */
   beginDelete(deletion: NewDelete): Promise<{ resolve(): Promise<void> }>;
 }
 

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
+import { ConcordError } from "@concord/runtime";
 import type { ListedVersion, Precondition } from "./api.ts";
 import { decodeRow } from "./row-codec.ts";
 import { bodyOf, collect, faultsOf, NO_ATTRIBUTES, openFixture, openPhotos, put, type Fixture } from "./test/fixture.ts";
@@ -312,6 +313,41 @@ test("[OGD4] a version's delete whose answer is lost: it went once, what followe
     assert.equal((await list(fixture)).length, 1, fate);
     assert.deepEqual(faultsOf(fixture), [], fate);
   }
+});
+
+test("[OGD2] a version's delete without an answer: OUTCOME_UNKNOWN, its record stays open, the resolver goes on; late and again: once", async () => {
+  const fixture = await enabled();
+  const first = await putAs(fixture, "first, not inline");
+  const id = await putAs(fixture, "second, not inline");
+  fixture.metadata.fate = () => "late";
+  await assert.rejects(remove(fixture, id), { code: "OUTCOME_UNKNOWN" });
+  assert.equal(fixture.journal.openDeletes, 1);
+  const [held] = fixture.unresolved;
+  assert.equal(await held!.attempt(), false);
+  assert.deepEqual([await read(fixture), fixture.journal.openDeletes], ["second, not inline", 1]);
+  fixture.metadata.fate = () => "answered";
+  assert.equal(await held!.attempt(), true);
+  assert.equal(fixture.journal.openDeletes, 0);
+  assert.equal(fixture.metadata.applyLate(), 0, "late ones change nothing more");
+  assert.equal(await read(fixture), "first, not inline");
+  assert.deepEqual(
+    (await list(fixture)).map(({ versionId }) => versionId),
+    [first],
+  );
+  assert.deepEqual(faultsOf(fixture), []);
+});
+
+test("a version's delete that the store refuses: its own error, no record stays open, everything is there", async () => {
+  const fixture = await enabled();
+  const id = await putAs(fixture, "first, not inline");
+  const before = await list(fixture);
+  fixture.metadata.fate = () => {
+    throw new ConcordError("OVERLOADED", "later");
+  };
+  await assert.rejects(remove(fixture, id), { code: "OVERLOADED" });
+  fixture.metadata.fate = () => "answered";
+  assert.deepEqual([await list(fixture), fixture.journal.openDeletes, fixture.unresolved], [before, 0, []]);
+  assert.deepEqual(faultsOf(fixture), []);
 });
 
 test("races: puts, deletes and removals of the newest at once: every answer holds, nothing leaks, the list is whole", async () => {

@@ -65,6 +65,10 @@ const RECORDS: readonly (readonly [UploadRecord, string])[] = [
     { kind: "deleting", bucket: "b", key: "k", guid: 5n, version: { commit: 1n, guid: 2n } },
     "0105" + "0162" + "016b" + "0000000000000005" + "0000000000000001" + "0000000000000002",
   ],
+  [
+    { kind: "deleting", bucket: "b", key: "k", guid: 5n, version: { commit: 1n, guid: 2n }, versionId: "null" },
+    "0107" + "0162" + "016b" + "0000000000000005" + "0000000000000001" + "0000000000000002" + "046e756c6c",
+  ],
   [{ kind: "deleted", guid: 5n }, "01060000000000000005"],
 ];
 
@@ -281,6 +285,63 @@ for (const mode of ["per-transaction", "reservation"] as const) {
     assert.deepEqual((await next.store.bucketUsage("photos")).objects, mode === "reservation" ? 1n : 0n);
   });
 }
+
+const enable = (gateway: Gateway): Promise<void> => gateway.store.setBucketVersioning("photos", "enabled");
+const removeVersion = (gateway: Gateway, versionId: string | undefined): Promise<unknown> =>
+  gateway.store.deleteObject({ bucket: "photos", key: "k", versionId });
+const versionsOf = async (gateway: Gateway): Promise<readonly (string | undefined)[]> => {
+  const page = { bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 100 };
+  return (await gateway.store.listVersions(page)).versions.map(({ versionId, isLatest }) => (isLatest ? `${versionId} latest` : versionId));
+};
+
+/** Versions oldest first: the null one, two more, a delete marker; and which of them goes. */
+const REMOVED = { "the null version": 0, "an earlier version": 1, "a delete marker that is current": 3 } as const;
+
+for (const mode of ["per-transaction", "per-transaction-basic", "reservation"] as const) {
+  for (const [what, at] of Object.entries(REMOVED)) {
+    test(`[OG11] ${mode}: dies before the commit that removes ${what}: ${mode === "reservation" ? "it stays" : "that one goes"}`, async () => {
+      const ids: (string | undefined)[] = ["null"];
+      const prepare = async (gateway: Gateway): Promise<void> => {
+        await put(gateway, "k", bytes("null"));
+        await enable(gateway);
+        for (const content of ["one", "two"]) ids.push((await put(gateway, "k", bytes(content))).versionId);
+        ids.push((await remove(gateway, "k")).versionId);
+      };
+      const { world, next } = await dieAt(mode, "object:before-delete", prepare, (gateway) => removeVersion(gateway, ids[at]));
+      const report = await next.recovery.runOnce();
+      const redone = mode === "reservation" ? 0 : 1;
+      assert.equal(report.transactions?.deletesRedone ?? 0, redone);
+      const left = ids.filter((_, each) => redone === 0 || each !== at).toReversed();
+      assert.deepEqual(await versionsOf(next), [`${left[0]} latest`, ...left.slice(1)]);
+      await quiesce(next);
+      assert.deepEqual(await faults(next), []);
+      assert.equal(world.data.contents().length, redone === 0 || at === 3 ? 3 : 2);
+      assert.equal((await restart(next, { mode })).journal.left.deletes.length, 0, "its end is in the journal");
+    });
+  }
+}
+
+test("[OG11] [OG22] removal of a version: it became current, or went, before the redo: nothing changes, twice", async () => {
+  for (const meanwhile of ["promoted", "removed"] as const) {
+    let [older, newer]: (string | undefined)[] = [];
+    const prepare = async (gateway: Gateway): Promise<void> => {
+      await enable(gateway);
+      older = (await put(gateway, "k", bytes("older"))).versionId;
+      newer = (await put(gateway, "k", bytes("newer"))).versionId;
+    };
+    const { world, next } = await dieAt("per-transaction", "object:before-delete", prepare, (gateway) => removeVersion(gateway, older));
+    const beside = await openGateway(world, { instance: "two" });
+    await removeVersion(beside, meanwhile === "promoted" ? newer : older);
+    const contents = (): string => JSON.stringify(world.metadata.contents("photos/0"), (_, value: unknown) => String(value));
+    const before = contents();
+    assert.equal((await next.recovery.runOnce()).transactions!.deletesRedone, 0, meanwhile);
+    assert.equal((await next.recovery.runOnce()).transactions?.deletesRedone ?? 0, 0, meanwhile);
+    assert.equal(contents(), before, meanwhile);
+    assert.equal(await get(next, "k"), bytes(meanwhile === "promoted" ? "older" : "newer"));
+    await quiesce(next);
+    assert.deepEqual(await faults(next), []);
+  }
+});
 
 test("[OG22] delete: redone again, or over a newer object: changes nothing; a checkpoint in between carries it", async () => {
   const { next } = await dieAt(

@@ -94,13 +94,13 @@ export class GatewayJournal implements UploadJournal {
   async beginDelete(deletion: NewDelete): Promise<{ resolve(): Promise<void> }> {
     if (!isPerTransaction(this.mode)) return { resolve: () => Promise.resolve() };
     this.#checkRoom();
-    const { bucket, key, guid, version } = deletion;
+    const record: BegunDelete = { kind: "deleting", ...deletion };
     const resolve = (): Promise<void> => {
-      this.recovered({ kind: "deleting", bucket, key, guid, version });
+      this.recovered(record);
       return Promise.resolve();
     };
     try {
-      await this.#append(this.#transactions.add({ kind: "deleting", bucket, key, guid, version }));
+      await this.#append(this.#transactions.add(record));
     } catch (thrown) {
       // Its record may be on disk; an end record keeps recovery from redoing what was refused.
       await resolve();

@@ -5,7 +5,7 @@ import { unreachable } from "@concord/runtime";
 import type { NameBlock } from "../reservation/names.ts";
 
 const VERSION = 1;
-const TAGS = { reserved: 1, begun: 2, committed: 3, aborted: 4, deleting: 5, deleted: 6 } as const;
+const TAGS = { reserved: 1, begun: 2, committed: 3, aborted: 4, deleting: 5, deleted: 6, removing: 7 } as const;
 
 /** The row an upload replaces, as it was; undefined: none. Only the basic form writes it down (OG6). */
 export type OldRow = { readonly version: RowVersion; readonly value: Uint8Array } | undefined;
@@ -25,6 +25,8 @@ export interface BegunDelete {
   readonly key: string;
   readonly guid: bigint;
   readonly version: RowVersion;
+  /** Of the version of the key that goes, when it is named; its row, current or not, is exactly `version`. A record of its own on disk. */
+  readonly versionId?: string;
 }
 
 export interface Reservation {
@@ -97,7 +99,7 @@ function readerOf(bytes: Uint8Array): ByteReader {
 }
 
 function writeRecord(writer: ByteWriter, record: UploadRecord): void {
-  writer.u8(TAGS[record.kind]);
+  writer.u8(record.kind === "deleting" && record.versionId !== undefined ? TAGS.removing : TAGS[record.kind]);
   switch (record.kind) {
     case "reserved":
       writer.u32(record.epoch).u64(BigInt(record.block.from)).u64(BigInt(record.block.to));
@@ -112,6 +114,7 @@ function writeRecord(writer: ByteWriter, record: UploadRecord): void {
     case "deleting":
       writer.text(record.bucket).text(record.key).u64(record.guid);
       writeVersion(writer, record.version);
+      if (record.versionId !== undefined) writer.text(record.versionId);
       return;
     case "deleted":
       writer.u64(record.guid);
@@ -133,12 +136,18 @@ function readRecord(reader: ByteReader): UploadRecord {
     case TAGS.aborted:
       return { kind: "aborted", oid: readOid(reader) };
     case TAGS.deleting:
-      return { kind: "deleting", bucket: reader.text(), key: reader.text(), guid: reader.u64(), version: readVersion(reader) };
+      return readDeleting(reader);
+    case TAGS.removing:
+      return { ...readDeleting(reader), versionId: reader.text() };
     case TAGS.deleted:
       return { kind: "deleted", guid: reader.u64() };
     default:
       throw corrupt(`an upload record of unknown kind ${tag}`);
   }
+}
+
+function readDeleting(reader: ByteReader): BegunDelete {
+  return { kind: "deleting", bucket: reader.text(), key: reader.text(), guid: reader.u64(), version: readVersion(reader) };
 }
 
 /** Forms: optimised, basic without an old row, basic with one. */

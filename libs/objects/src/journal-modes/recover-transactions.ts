@@ -4,11 +4,13 @@ import { toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
+import { removalOf } from "../delete-object.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
 import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_BLOBS } from "../recovery/limits.ts";
 import { headerKey, headKey } from "../row-keys.ts";
 import { headerOf } from "../shard-view.ts";
+import { findVersion, rowKeysOfVersion } from "../versions.ts";
 import type { GatewayJournal } from "./open-upload-journal.ts";
 import type { BegunDelete, BegunUpload } from "./records.ts";
 
@@ -119,7 +121,9 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
 }
 
 /** Redoes the delete if the row is still exactly the recorded one; a later row belongs to another request (OG11). Idempotent (OG22). */
-async function redoDelete(context: ObjectStoreContext, { bucket, key, guid, version }: BegunDelete): Promise<Redo> {
+async function redoDelete(context: ObjectStoreContext, deletion: BegunDelete): Promise<Redo> {
+  if (deletion.versionId !== undefined) return await redoRemoval(context, deletion, deletion.versionId);
+  const { bucket, key, guid, version } = deletion;
   const partition = await partitionOf(context, { bucket, key, part: undefined, guid });
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
     const [headerRow, headRow] = await context.metadata.read(partition, [headerKey(), headKey(key)]);
@@ -140,6 +144,22 @@ async function redoDelete(context: ObjectStoreContext, { bucket, key, guid, vers
         ...countUsage(head.row, undefined),
       ],
     });
+    if (outcome.kind === "committed") return "redone";
+  }
+  return "undecided";
+}
+
+/** The same of one version. One that has become current since, or was replaced, has another row by now: it stays, as nothing was answered. */
+async function redoRemoval(context: ObjectStoreContext, { bucket, key, guid, version }: BegunDelete, versionId: string): Promise<Redo> {
+  const partition = await partitionOf(context, { bucket, key, part: undefined, guid });
+  for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
+    const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...rowKeysOfVersion(key, versionId)]);
+    const header = headerOf(headerRow);
+    if (header === undefined) return "passed";
+    const view = { bucket, key, partition, header, rows };
+    const found = findVersion(view, versionId);
+    if (found === undefined || !sameVersion(found.version, version)) return "passed";
+    const outcome = await context.metadata.commit(await removalOf(context, view, found, guid));
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";

@@ -110,8 +110,7 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "put-by-versioning-of-before",
-    about:
-      "After a conflict a put goes on as if its bucket still kept no versions: what it replaces after versioning is on, is gone.",
+    about: "After a conflict a put goes on as if its bucket still kept no versions: what it replaces after versioning is on, is gone.",
     scenario: "object",
     edits: [
       {
@@ -126,8 +125,7 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "judged-once",
-    about:
-      "A write is not looked at again by the settings of its bucket: one that a policy forbids commits after the policy was answered.",
+    about: "A write is not looked at again by the settings of its bucket: one that a policy forbids commits after the policy was answered.",
     scenario: "object",
     edits: [
       {
