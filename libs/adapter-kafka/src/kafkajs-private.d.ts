@@ -29,6 +29,11 @@ declare module "kafkajs/src/cluster/index.js" {
     findGroupCoordinator(request: { readonly groupId: string; readonly coordinatorType: number }): Promise<Broker>;
   }
 }
+declare module "kafkajs/src/network/connection.js" {
+  export default class Connection {
+    connect(): Promise<boolean>;
+  }
+}
 declare module "kafkajs/src/network/requestQueue/index.js" {
   export default class RequestQueue {
     constructor(options: object);

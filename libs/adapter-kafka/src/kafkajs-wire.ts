@@ -5,6 +5,7 @@
 // jumps when an offset is out of range.
 import type { ISocketFactory, SASLOptions } from "kafkajs";
 import Cluster from "kafkajs/src/cluster/index.js";
+import Connection from "kafkajs/src/network/connection.js";
 import RequestQueue from "kafkajs/src/network/requestQueue/index.js";
 import socketFactory from "kafkajs/src/network/socketFactory.js";
 import Decoder from "kafkajs/src/protocol/decoder.js";
@@ -60,6 +61,17 @@ const { scheduleCheckPendingRequests } = RequestQueue.prototype;
 /** kafkajs sets a timer for requests that wait though none does: each idle connection woke the process every millisecond for ever. */
 RequestQueue.prototype.scheduleCheckPendingRequests = function (): void {
   if (this.pending.length > 0) scheduleCheckPendingRequests.call(this);
+};
+
+const { connect } = Connection.prototype;
+const connecting = new WeakMap<Connection, Promise<boolean>>();
+/** Of requests that found no connection kafkajs made one each and forgot all but the last, open for ever: K3 of the README. */
+Connection.prototype.connect = function (): Promise<boolean> {
+  const running = connecting.get(this);
+  if (running !== undefined) return running;
+  const made = connect.call(this).finally(() => connecting.delete(this));
+  connecting.set(this, made);
+  return made;
 };
 
 export class KafkajsWire implements KafkaWire {

@@ -4,9 +4,11 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { brokers, newTopics, type Topics } from "@concord/adapter-kafka/testing";
-import { ConcordError } from "@concord/runtime";
-import { idsIn, idsOf, ingest, outputOf, PARTITIONS, statusesOf, WorkerProcesses, type Started } from "./worker-process.ts";
+import { makeRecordTopic } from "@concord/adapter-kafka";
+import { brokers, clock, newTopics, type Topics } from "@concord/adapter-kafka/testing";
+import { changeList, WORKER_LIST } from "@concord/member-lists";
+import { ConcordError, silentLog } from "@concord/runtime";
+import { idsIn, idsOf, ingest, outputOf, PARTITIONS, statusesOf, transport, WorkerProcesses, type Started } from "./worker-process.ts";
 
 const workers = await WorkerProcesses.create();
 after(() => workers[Symbol.asyncDispose]());
@@ -142,4 +144,40 @@ test("[DDD4] [TX32] on Kafka: three workers share the partitions; one is killed 
   assert.deepEqual(await sharedOutput(again), [...expected, ...last]);
   for (const { child } of again) child.kill("SIGTERM");
   await Promise.all(again.map(({ child }) => once(child, "exit")));
+});
+
+test("[TX32] on Kafka: a third worker is added to two by a record in the topic of the list, the first is removed and ends: each id once", async () => {
+  const topics = await newTopics();
+  const listTopic = `${topics.input}-workers`;
+  await makeRecordTopic({ brokers, clientId: "test", topic: listTopic, replicas: 1, clock, log: silentLog });
+  const [first, second, third] = await Promise.all(
+    ["a", "b", "c"].map(async (name) => ({ name, address: await freeAddress(), datacenter: name })),
+  );
+  const founders = JSON.stringify([first, second]);
+  const begin = ({ name, address }: { readonly name: string; readonly address: string }): Promise<Started> => {
+    const own = ["--node-name", name, "--listen-address", address, "--worker-token", "secret"];
+    return start(topics, `listed-${name}`, undefined, [...own, "--workers", founders, "--kafka-workers-topic", listTopic]);
+  };
+  const [a, b] = await Promise.all([begin(first!), begin(second!)]);
+  const expected = idsOf(40, "two");
+  await ingested(a.address, expected);
+  assert.equal(new Set(await ownersOf([a, b])).size, 2);
+
+  const options = { list: WORKER_LIST, transport, clock, token: "secret", timeoutMs: 60_000, say: () => undefined };
+  const starting = begin(third!);
+  await changeList({ kind: "add", ...third! }, { ...options, addresses: [first!.address] });
+  const c = await starting;
+  const exited = once(a.child, "exit");
+  const list = await changeList({ kind: "remove", name: "a" }, { ...options, addresses: [second!.address, c.address] });
+  assert.deepEqual(
+    list.members.map(({ name }) => name),
+    ["b", "c"],
+  );
+  assert.deepEqual(await exited, [1, null]);
+  assert.equal(new Set(await ownersOf([b, c])).size, 2);
+  const more = idsOf(40, "three");
+  await ingested(c.address, [...expected, ...more]);
+  assert.deepEqual(await sharedOutput([b, c]), [...expected, ...more].toSorted());
+  for (const { child } of [b, c]) child.kill("SIGTERM");
+  await Promise.all([b, c].map(({ child }) => once(child, "exit")));
 });

@@ -1,6 +1,8 @@
 // The client's known hazards on real brokers (DDD5): each guard with the fault it is for.
 import assert from "node:assert/strict";
+import { connect, type Socket } from "node:net";
 import { test } from "node:test";
+import type { ISocketFactory } from "kafkajs";
 import type { LogMessage, MessageLog, NewMessage, Publication } from "@concord/ports";
 import { API, FaultySockets, type SocketFault } from "./faulty-sockets.ts";
 import { brokers, kafkaAdmin, newTopics, openOn, optionsFor } from "./real-kafka.ts";
@@ -273,4 +275,24 @@ test("[DD16] topics that are made: a pipeline opens on them, the largest message
   const session = await log.open(2, "worker");
   const headers = [...read!.headers, { name: "input", value: utf8("0") }, { name: "more", value: utf8("h".repeat(300)) }];
   assert.equal((await session.publish(publication({ output: [{ ...read!, headers }], acknowledgedInput: 1n }))).kind, "published");
+});
+
+test("reads of several callers at once on a new connection: it is made once, and none is open after the end", async () => {
+  const topics = await newTopics();
+  const sockets: Socket[] = [];
+  const factory: ISocketFactory = ({ host, port, onConnect }) => {
+    const socket = connect({ host, port }, onConnect);
+    sockets.push(socket);
+    return socket;
+  };
+  const log = await openKafkaLog(optionsFor(topics, { socketFactory: factory }));
+  const { from } = await log.append(0, [message("a")]);
+  const before = sockets.length;
+  await Promise.all(Array.from({ length: 8 }, () => log.read("input", 0, from, ALL)));
+  assert.equal(sockets.length, before + 1, "the one for fetches");
+  await log.close();
+  assert.deepEqual(
+    sockets.filter(({ destroyed, writableEnded }) => !destroyed && !writableEnded),
+    [],
+  );
 });
