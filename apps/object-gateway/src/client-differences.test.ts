@@ -64,6 +64,31 @@ for (const [what, type, value] of [
   });
 }
 
+test("GetObjectAttributes: parts with their checksums, in pages; of no part, behind the last, of an object without parts", async () => {
+  const { query, body } = await upload("parts", "COMPOSITE");
+  assert.equal((await call("POST", "/box/parts", { query, body })).status, 200);
+  await call("PUT", "/box/whole", { body: "x" });
+  const partsOf = async (key: string, more: Record<string, string> = {}): Promise<string> => {
+    const headers = { "x-amz-object-attributes": "ObjectParts,ETag", ...more };
+    const answer = await call("GET", `/box/${key}`, { query: [["attributes", ""]], headers });
+    return /<ObjectParts>.*<\/ObjectParts>/s.exec(answer.body)?.[0] ?? String(answer.status);
+  };
+  const part = (at: number): string =>
+    `<Part><PartNumber>${at + 1}</PartNumber><Size>${PARTS[at]!.length}</Size><ChecksumCRC32>${crcOf(PARTS[at]!)}</ChecksumCRC32></Part>`;
+  const page = (marker: number, next: number, limit: number, isTruncated: boolean, parts: string): string =>
+    `<ObjectParts><PartsCount>2</PartsCount><PartNumberMarker>${marker}</PartNumberMarker><NextPartNumberMarker>${next}</NextPartNumberMarker>` +
+    `<MaxParts>${limit}</MaxParts><IsTruncated>${isTruncated}</IsTruncated>${parts}</ObjectParts>`;
+  assert.equal(await partsOf("parts"), page(0, 2, 1000, false, part(0) + part(1)));
+  assert.equal(await partsOf("parts", { "x-amz-max-parts": "1" }), page(0, 1, 1, true, part(0)));
+  assert.equal(await partsOf("parts", { "x-amz-max-parts": "1", "x-amz-part-number-marker": "1" }), page(1, 2, 1, false, part(1)));
+  assert.equal(await partsOf("parts", { "x-amz-max-parts": "0" }), page(0, 0, 0, true, ""));
+  assert.equal(await partsOf("parts", { "x-amz-part-number-marker": "2" }), page(2, 0, 1000, false, ""));
+  assert.equal(await partsOf("whole"), "200");
+  assert.equal(await partsOf("parts", { "x-amz-max-parts": "-1" }), "400");
+  assert.equal(await partsOf("parts", { "if-match": '"another"' }), "412");
+  assert.equal(await partsOf("absent"), "404");
+});
+
 test("complete: an empty body: MalformedXML", async () => {
   const { query } = await upload("empty", "COMPOSITE");
   const answer = await call("POST", "/box/empty", { query, body: "" });

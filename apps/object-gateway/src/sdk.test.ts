@@ -390,6 +390,14 @@ for (const generation of GENERATIONS) {
         assert.equal(await failureOf(s3.send(wrong)), "400 InvalidRequest");
         const done = await s3.send(new CompleteMultipartUploadCommand({ ...target, UploadId, MultipartUpload: { Parts } }));
         assert.equal(done[name]!.endsWith("-2"), ChecksumType === undefined, done[name]);
+        const asked = { ...target, ObjectAttributes: ["ObjectParts", "Checksum"] as ("ObjectParts" | "Checksum")[], MaxParts: 1 };
+        const about = [undefined, "1"].map((PartNumberMarker) => s3.send(new GetObjectAttributesCommand({ ...asked, PartNumberMarker })));
+        const pages = (await Promise.all(about)).map(({ ObjectParts }) => ObjectParts!);
+        assert.deepEqual(
+          pages.map(({ IsTruncated, TotalPartsCount, Parts: [only] = [] }) => [IsTruncated, TotalPartsCount, only?.PartNumber, only?.Size]),
+          sections.map(({ length }, at) => [at === 0, 2, at + 1, length]),
+        );
+        assert.equal(pages[0]!.Parts![0]![name], first[name], "the part's own checksum");
         const got = await s3.send(new GetObjectCommand({ ...target, ChecksumMode: "ENABLED" }));
         assert.deepEqual(Buffer.from(await got.Body!.transformToByteArray()), Body);
         assert.equal(got[name], done[name]);

@@ -122,6 +122,15 @@ export interface NewUpload {
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
 }
 
+/** What an object that was uploaded in parts consists of. */
+export interface PartPage {
+  readonly total: number;
+  /** In order; the checksum is that of the part's bytes, where it was uploaded with one. */
+  readonly parts: readonly { readonly number: number; readonly sizeBytes: number; readonly checksum: StoredChecksum | undefined }[];
+  /** Undefined: no part follows. */
+  readonly next: number | undefined;
+}
+
 export interface ListedPart {
   readonly number: number;
   readonly etag: string;
@@ -183,6 +192,15 @@ export interface ObjectStore {
   }): Promise<FoundObject>;
   /** `version` of the object is there in every bucket that has versions. */
   headObject(request: { bucket: string; key: string; precondition: Precondition; versionId?: string | undefined }): Promise<StoredObject>;
+  /** The same, and the parts of exactly this object behind part number `after`; undefined when it was not uploaded in parts. Also CORRUPT_DATA. */
+  headObjectParts(request: {
+    bucket: string;
+    key: string;
+    precondition: Precondition;
+    versionId?: string | undefined;
+    after: number;
+    limit: number;
+  }): Promise<{ readonly object: StoredObject; readonly parts: PartPage | undefined }>;
   /** Success also when there was none (S3: 204), unless the condition asks for one. */
   deleteObject(request: { bucket: string; key: string; condition?: DeleteCondition; versionId?: string | undefined }): Promise<Deleted>;
   /** Current objects. */

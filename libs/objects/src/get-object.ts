@@ -1,5 +1,5 @@
 import { ConcordError, unreachable } from "@concord/runtime";
-import type { ByteRange, FoundObject, Precondition } from "./api.ts";
+import type { ByteRange, FoundObject, ObjectStore, Precondition } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { checkReadCondition } from "./preconditions.ts";
 import { decodeRowAs } from "./row-codec.ts";
@@ -28,6 +28,25 @@ export async function headObject(
   const { object } = await find(context, request);
   checkReadCondition(request.precondition, object);
   return object;
+}
+
+/** As `headObject`, with a page of the object's parts; their rows are read some at a time. */
+export async function headObjectParts(
+  context: ObjectStoreContext,
+  request: Parameters<ObjectStore["headObjectParts"]>[0],
+): ReturnType<ObjectStore["headObjectParts"]> {
+  const { view, object } = await find(context, request);
+  checkReadCondition(request.precondition, object);
+  const { content } = object;
+  if (content.kind !== "parts") return { object, parts: undefined };
+  const left = content.parts.filter(({ number }) => number > request.after);
+  const page = left.slice(0, Math.min(request.limit, context.limits.listLimitMax));
+  const rows: PartRow[] = [];
+  for (let at = 0; at < page.length; at += context.limits.partPageRows)
+    rows.push(...(await readParts(context, view, content, page.slice(at, at + context.limits.partPageRows))));
+  const parts = page.map(({ number, lengthBytes }, at) => ({ number, sizeBytes: lengthBytes, checksum: rows[at]!.checksum }));
+  const next = page.length < left.length ? (page.at(-1)?.number ?? request.after) : undefined;
+  return { object, parts: { total: content.parts.length, parts, next } };
 }
 
 /**
@@ -125,7 +144,7 @@ async function readParts(
   context: ObjectStoreContext,
   view: ShardView,
   content: PartsContent,
-  page: readonly PartSpan[],
+  page: readonly Pick<PartSpan, "number">[],
 ): Promise<readonly PartRow[]> {
   const keys = page.map(({ number }) => partKey(view.key, content.uploadId, number));
   const rows = await context.metadata.read(view.partition, keys);

@@ -16,7 +16,7 @@ import {
 import type { ObjectStoreContext } from "./context.ts";
 import { copyObject } from "./copy-object.ts";
 import { deleteObject } from "./delete-object.ts";
-import { getObject, headObject } from "./get-object.ts";
+import { getObject, headObject, headObjectParts } from "./get-object.ts";
 import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
 import { listObjects } from "./list-objects.ts";
 import { listVersions } from "./list-versions.ts";
@@ -56,6 +56,7 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     putObject: (request) => putObject(context, request),
     getObject: (request) => getObject(context, request),
     headObject: (request) => headObject(context, request),
+    headObjectParts: (request) => headObjectParts(context, request),
     deleteObject: (request) => deleteObject(context, request),
     listObjects: (request) => listObjects(context, request),
     listVersions: (request) => listVersions(context, request),

@@ -1,4 +1,3 @@
-import type { StoredObject } from "@concord/objects";
 import { formatHttpDate, objectAttributesXml, readNumber, readPrecondition, S3Error } from "@concord/s3";
 import type { Operation, S3Call } from "./call.ts";
 import { INT_MAX, pageSizeOf } from "./parameters.ts";
@@ -10,12 +9,17 @@ const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "
 export const getObjectAttributes: Operation = async (call, { store }) => {
   const { bucket, key, headers } = call;
   const asked = attributesOf(call);
-  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") });
+  const { page, marker, maxParts } = pageOf(call);
+  const request = { bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") };
+  const found = asked.has("ObjectParts")
+    ? await store.headObjectParts({ ...request, ...page })
+    : { object: await store.headObject(request), parts: undefined };
+  const { object } = found;
   const only = <Value>(name: string, value: Value): Value | undefined => (asked.has(name) ? value : undefined);
   const answer = {
     etag: only("ETag", object.etag),
     checksum: only("Checksum", object.checksum),
-    parts: only("ObjectParts", partsOf(call, object)),
+    parts: found.parts && { ...found.parts, marker, maxParts },
     storageClass: only("StorageClass", "STANDARD" as const),
     sizeBytes: only("ObjectSize", object.sizeBytes),
   };
@@ -29,19 +33,8 @@ function attributesOf({ headers }: S3Call): ReadonlySet<string> {
   return new Set(names);
 }
 
-/** Undefined for an object that was not uploaded in parts. */
-function partsOf(call: S3Call, { content }: StoredObject): Parameters<typeof objectAttributesXml>[0]["parts"] {
+function pageOf(call: S3Call): { marker: number; maxParts: number; page: { after: number; limit: number } } {
   const maxParts = pageSizeOf(call, "x-amz-max-parts");
   const marker = readNumber(call.headers, "x-amz-part-number-marker", 0, [0, INT_MAX]);
-  if (content.kind !== "parts") return undefined;
-  const left = content.parts.filter(({ number }) => number > marker);
-  const page = left.slice(0, maxParts);
-  const parts = page.map(({ number, lengthBytes }) => ({ number, sizeBytes: lengthBytes, checksum: undefined }));
-  return {
-    total: content.parts.length,
-    marker,
-    next: page.length < left.length ? (page.at(-1)?.number ?? marker) : undefined,
-    maxParts,
-    parts,
-  };
+  return { marker, maxParts, page: { after: marker, limit: maxParts } };
 }

@@ -167,6 +167,34 @@ test("complete: preconditions: looked at when it becomes visible; refused: the u
   assert.equal(await codeOf(complete(gateway, "k", uploadId, THREE.slice(0, 1), true)), "done");
 });
 
+test("parts of an object: in pages, with the checksums they came with; of the version asked for; none of an object without parts", async () => {
+  const { gateway } = await openWorld();
+  await gateway.store.setBucketVersioning("photos", "enabled");
+  const ids: (string | undefined)[] = [];
+  for (const value of ["AAAA", "BBBB"]) {
+    const uploadId = await begin(gateway, "k", { algorithm: "CRC32", type: "COMPOSITE" });
+    const checksum = { algorithm: "CRC32", type: "FULL_OBJECT", value } as const;
+    const name = { bucket: "photos", key: "k", uploadId };
+    for (const { number, content } of THREE) await gateway.store.putPart({ ...name, number, body: bodyOf(content, { checksum }) });
+    ids.push((await complete(gateway, "k", uploadId, value === "AAAA" ? THREE : THREE.slice(1))).versionId);
+  }
+  const ask = (after: number, limit: number, versionId?: string): ReturnType<typeof gateway.store.headObjectParts> =>
+    gateway.store.headObjectParts({ bucket: "photos", key: "k", precondition: {}, versionId, after, limit });
+  const brief = async (...asked: Parameters<typeof ask>): Promise<unknown> => {
+    const { parts } = await ask(...asked);
+    return [parts?.total, parts?.next, parts?.parts.map(({ number, sizeBytes, checksum }) => `${number} ${sizeBytes} ${checksum?.value}`)];
+  };
+  assert.deepEqual(await brief(0, 10), [2, undefined, [`2 ${B.length} BBBB`, "3 1 BBBB"]]);
+  assert.deepEqual(await brief(0, 2, ids[0]), [3, 2, [`1 ${A.length} AAAA`, `2 ${B.length} AAAA`]]);
+  assert.deepEqual(await brief(2, 2, ids[0]), [3, undefined, ["3 1 AAAA"]]);
+  assert.deepEqual(await brief(3, 2, ids[0]), [3, undefined, []]);
+  assert.deepEqual(await brief(0, 0, ids[0]), [3, 0, []]);
+  await put(gateway, "k", "one");
+  assert.deepEqual(await brief(0, 10), [undefined, undefined, undefined]);
+  const unlike = gateway.store.headObjectParts({ bucket: "photos", key: "k", precondition: { ifMatch: ["x"] }, after: 0, limit: 1 });
+  assert.equal(await codeOf(unlike), "PRECONDITION_FAILED");
+});
+
 test("complete: checksums: those named for parts and for the object are compared, the combined one is stored", async () => {
   const { gateway } = await openWorld();
   const checksum = { algorithm: "CRC32", type: "COMPOSITE" } as const;
