@@ -350,6 +350,36 @@ test("a version's delete that the store refuses: its own error, no record stays 
   assert.deepEqual(faultsOf(fixture), []);
 });
 
+for (const [keys, each] of [
+  [1, 1200],
+  [20, 150],
+  [400, 5],
+] as const) {
+  test(`list: ${keys} keys with ${each} versions each: a page of 1000 reads a bounded number of rows, at once and in all, and keeps no content`, async () => {
+    const fixture = await openPhotos();
+    await fixture.store.setBucketVersioning("photos", "enabled");
+    for (let key = 0; key < keys; key += 1)
+      for (let at = 0; at < each; at += 1) await putAs(fixture, `content ${at}`, {}, `k${String(key).padStart(3, "0")}`);
+    const { metadata } = fixture;
+    const [range, read] = [metadata.range.bind(metadata), metadata.read.bind(metadata)];
+    const rows = { atOnce: 0, most: 0, inAll: 0 };
+    const counted = async <Row>(count: number, reading: Promise<readonly Row[]>): Promise<readonly Row[]> => {
+      rows.atOnce += count;
+      rows.most = Math.max(rows.most, rows.atOnce);
+      const found = await reading.finally(() => (rows.atOnce -= count));
+      rows.inAll += found.length;
+      return found;
+    };
+    metadata.range = (partition, asked) => counted(asked.limit, range(partition, asked));
+    metadata.read = (partition, names) => counted(names.length, read(partition, names));
+    const page = await fixture.store.listVersions({ bucket: "photos", prefix: "", delimiter: undefined, limit: 1000, after: undefined });
+    assert.equal(page.versions.length, 1000);
+    assert.ok(rows.most <= 16 * 50, `${rows.most} at once`);
+    assert.ok(rows.inAll <= 2200, `${rows.inAll} in all`);
+    assert.deepEqual(Object.keys(page.versions[0]!.object!).toSorted(), ["checksum", "etag", "sizeBytes"]);
+  });
+}
+
 test("races: puts, deletes and removals of the newest at once: every answer holds, nothing leaks, the list is whole", async () => {
   const fixture = await enabled();
   const beside = openFixture({ beside: fixture, limits: LIMITS });
