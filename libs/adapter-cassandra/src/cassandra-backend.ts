@@ -136,7 +136,7 @@ export class CassandraBackend implements StorageBackend {
 
   #open(session: CassandraSession, checked: CheckedNodes): Serving {
     const { keyspace, datacenter, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
-    const { clock, random, checksum, metrics, failpoint } = environment;
+    const { clock, random, checksum, log, metrics, failpoint } = environment;
     const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };
     const groupLog = new CassandraGroupLog({ session, keyspace, clock });
     const whenApplied = groupLog.whenApplied.bind(groupLog);
@@ -149,7 +149,7 @@ export class CassandraBackend implements StorageBackend {
       groupLog,
       objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
       rows: new CassandraRowStore({ ...target, whenApplied }),
-      batches: cassandraBatches({ ...target, clock, checksum, metrics, drawTimestampUs, writeTimeoutMs, failpoint, holders }),
+      batches: cassandraBatches({ ...target, clock, checksum, log, metrics, drawTimestampUs, writeTimeoutMs, failpoint, holders }),
     };
   }
 

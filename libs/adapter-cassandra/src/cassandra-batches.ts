@@ -1,7 +1,7 @@
 import type { Batches, BatchOutcome, BatchResult, BatchWriteType, RowKey } from "@concord/ports";
 import { BatchRuns, batchError, type PreparedBatch } from "@concord/logged-batch";
 import { decodeMutation } from "@concord/rows";
-import { ConcordError, type Checksum, type Clock, type ErrorCode, type Metrics, type TimestampUs } from "@concord/runtime";
+import { ConcordError, type Checksum, type Clock, type ErrorCode, type Log, type Metrics, type TimestampUs } from "@concord/runtime";
 import { applyRows, refuseTooLarge, type RowTarget } from "./apply-rows.ts";
 import { failureOf, writeError, type CassandraFailure } from "./failure.ts";
 import { MUTATION_BYTES_MAX } from "./limits.ts";
@@ -11,6 +11,7 @@ export interface CassandraBatchesOptions extends RowTarget {
   readonly clock: Clock;
   readonly checksum: Checksum;
   readonly metrics: Metrics;
+  readonly log: Log;
   readonly drawTimestampUs: () => TimestampUs;
   readonly writeTimeoutMs: number;
   readonly failpoint: (name: string) => void;
@@ -23,8 +24,8 @@ export interface CassandraBatchesOptions extends RowTarget {
  * and the limits are ours. What is left in its log cannot be listed from here.
  */
 export function cassandraBatches(options: CassandraBatchesOptions): Batches {
-  const { clock, checksum, drawTimestampUs, metrics } = options;
-  const runs = new BatchRuns({ clock, checksum, drawTimestampUs, metrics, run: (batch) => runBatch(options, batch) });
+  const { clock, checksum, drawTimestampUs, metrics, log } = options;
+  const runs = new BatchRuns({ clock, checksum, drawTimestampUs, metrics, log, run: (batch) => runBatch(options, batch) });
   return {
     execute: (request) => runs.execute(request),
     pending: async () => ({ batches: [], total: 0 }),

@@ -26,14 +26,15 @@ export class BatchExecutor {
   constructor(options: BatchExecutorOptions) {
     this.#ring = options.ring;
     this.#checksum = options.checksum;
+    const log = options.log ?? silentLog;
     this.#runs = new BatchRuns({
       clock: options.ring.clock,
       checksum: options.checksum,
       drawTimestampUs: options.drawTimestampUs,
       metrics: options.metrics ?? silentMetrics,
+      log,
       run: (batch) => executeBatch(this.#steps, batch),
     });
-    const log = options.log ?? silentLog;
     const { clock, writeTimeoutMs } = this.#ring;
     this.#lanes = new Map(
       this.#ring.nodes.map((node) => {

@@ -7,6 +7,7 @@ import {
   toConcordError,
   type Checksum,
   type Clock,
+  type Log,
   type Metrics,
   type TimeId,
   type TimestampUs,
@@ -14,7 +15,7 @@ import {
 import { digestOf } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { PreparedBatch } from "./execute-batch.ts";
-import { EXECUTING_BATCHES_MAX } from "./limits.ts";
+import { BATCH_BYTES_WARN, BATCH_ROWS_WARN, EXECUTING_BATCHES_MAX, LARGE_BATCH_LOG_EVERY_MS } from "./limits.ts";
 import { OutcomeWindow, type KnownBatch } from "./outcome-window.ts";
 
 export interface BatchRunsOptions {
@@ -23,6 +24,7 @@ export interface BatchRunsOptions {
   /** This node's write clock. */
   readonly drawTimestampUs: () => TimestampUs;
   readonly metrics: Metrics;
+  readonly log: Log;
   /** Carries one batch out, whatever the engine. */
   readonly run: (batch: PreparedBatch) => Promise<BatchResult>;
 }
@@ -32,6 +34,7 @@ export class BatchRuns {
   readonly #options: BatchRunsOptions;
   readonly #window: OutcomeWindow;
   #executing = 0;
+  #largeSaidAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: BatchRunsOptions) {
     this.#options = options;
@@ -67,6 +70,7 @@ export class BatchRuns {
       const failure = { id, timestampUs, writeType: logged ? "BATCH_LOG" : "UNLOGGED_BATCH", outcome: "NOT_LOGGED" } as const;
       throw batchError("OVERLOADED", `${EXECUTING_BATCHES_MAX} batches are being executed`, failure);
     }
+    if (batch.rowCount > BATCH_ROWS_WARN || batch.bytes > BATCH_BYTES_WARN) this.#warn(batch);
     this.#executing += 1;
     const result = this.#options.run(batch);
     const record: KnownBatch = { timestampUs: batch.timestampUs, digest, state: { kind: "running", result } };
@@ -89,6 +93,22 @@ export class BatchRuns {
       },
     );
   }
+
+  /** A large batch costs memory and time on every holder, and soon is one that is refused (LBD11). */
+  #warn({ id, rowCount, bytes }: PreparedBatch): void {
+    const { clock, log, metrics } = this.#options;
+    metrics.count("batch_large_total", 1);
+    const nowMs = clock.monotonicMs();
+    if (nowMs - this.#largeSaidAtMs < LARGE_BATCH_LOG_EVERY_MS) return;
+    this.#largeSaidAtMs = nowMs;
+    log.warn("a large batch: one of several times its size is refused", {
+      batchId: id,
+      rows: rowCount,
+      rowsMax: BATCH_ROWS_MAX,
+      bytes,
+      bytesMax: BATCH_BYTES_MAX,
+    });
+  }
 }
 
 /** Refuses what no batch may be: empty, too large, or two images of one row at one timestamp (LBD14). */
@@ -109,7 +129,7 @@ function prepare(request: BatchRequest, timestampUs: TimestampUs): PreparedBatch
   const encoded = mutations.map(encodeMutation);
   const bytes = encoded.reduce((sum, mutation) => sum + mutation.length, 0);
   if (bytes > BATCH_BYTES_MAX) throw tooLarge("BATCH_BYTES_MAX", BATCH_BYTES_MAX, bytes);
-  return { id: request.id, timestampUs, rowCount, mutations: encoded, logged: !request.unlogged && partitions.size > 1 };
+  return { id: request.id, timestampUs, rowCount, mutations: encoded, bytes, logged: !request.unlogged && partitions.size > 1 };
 }
 
 /** One timestamp for all (LB1); only the delete under a net insert stands one tick before. */

@@ -4,9 +4,16 @@ import { test } from "node:test";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type Mutation } from "@concord/ports";
 import { ROWS_NAMESPACE } from "@concord/quorum";
 import { encodeMutation, encodeRowKey } from "@concord/rows";
-import { ConcordError, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
+import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
-import { DECISION_DELAY_MS, EXECUTING_BATCHES_MAX, IDEMPOTENCY_WINDOW_MS, REMOVAL_DELAY_MS, RESOLVE_AFTER_MS } from "./limits.ts";
+import {
+  DECISION_DELAY_MS,
+  EXECUTING_BATCHES_MAX,
+  IDEMPOTENCY_WINDOW_MS,
+  LARGE_BATCH_LOG_EVERY_MS,
+  REMOVAL_DELAY_MS,
+  RESOLVE_AFTER_MS,
+} from "./limits.ts";
 import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
 
 const HINTS = 0x68;
@@ -419,6 +426,28 @@ test("[LBD11] batch: bytes above the limit: LIMIT_EXCEEDED with the limit named"
   const mutationsAt = inserts(["p1", "p2"], "x".repeat(BATCH_BYTES_MAX / 2));
   const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })));
   assert.deepEqual([error.code, error.metadata["limit"]], ["LIMIT_EXCEEDED", "BATCH_BYTES_MAX"]);
+});
+
+test("[LBD11] batch: above a quarter of a limit, rows or bytes: executed, counted, and said once in a while", async () => {
+  const said: string[] = [];
+  let large = 0;
+  const log = { ...silentLog, warn: (line: string) => void said.push(line) };
+  const count = (name: string): void => void (large += name === "batch_large_total" ? 1 : 0);
+  const ring = await MemoryRing.open(3);
+  ring.observed = { log, metrics: { ...silentMetrics, count } };
+  ring.crash(ring.node(0));
+  await ring.start(ring.node(0));
+  const { executor } = ring.process(0);
+  const partitions = Array.from({ length: BATCH_ROWS_MAX / 4 + 1 }, (_, at) => `q${at}`);
+  const bytes = "x".repeat(BATCH_BYTES_MAX / 8);
+  await executor.execute(requestOf(ring, { mutationsAt: inserts(partitions.slice(1), "v") }));
+  assert.deepEqual([large, said], [0, []]);
+  await executor.execute(requestOf(ring, { mutationsAt: inserts(partitions, "v") }));
+  await executor.execute(requestOf(ring, { mutationsAt: inserts(["p1", "p2"], bytes) }));
+  assert.deepEqual([large, said.length], [2, 1]);
+  await ring.clock.advance(LARGE_BATCH_LOG_EVERY_MS);
+  await executor.execute(requestOf(ring, { mutationsAt: inserts(["p1", "p2"], bytes) }));
+  assert.deepEqual([large, said.length], [3, 2]);
 });
 
 test("batch: more at the same time than the limit: OVERLOADED, applied no", async () => {

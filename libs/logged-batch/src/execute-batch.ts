@@ -11,6 +11,8 @@ export interface PreparedBatch {
   readonly timestampUs: TimestampUs;
   readonly rowCount: number;
   readonly mutations: readonly Uint8Array[];
+  /** Of the mutations. */
+  readonly bytes: number;
   /** False: unlogged was asked for, or all rows are of one partition (LB12). */
   readonly logged: boolean;
 }

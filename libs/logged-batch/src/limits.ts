@@ -1,5 +1,13 @@
+import { BATCH_BYTES_MAX, BATCH_ROWS_MAX } from "@concord/ports";
+
 /** Batches a node executes at the same time; one more is OVERLOADED. */
 export const EXECUTING_BATCHES_MAX = 1024;
+
+/** A batch above one of these is executed, counted and said (LBD11): a quarter of what is refused. */
+export const BATCH_ROWS_WARN = BATCH_ROWS_MAX / 4;
+export const BATCH_BYTES_WARN = BATCH_BYTES_MAX / 4;
+/** It is said so often. */
+export const LARGE_BATCH_LOG_EVERY_MS = 10_000;
 
 /** How long, and for how many batches, a repeated id is answered with the first outcome. */
 export const IDEMPOTENCY_WINDOW_MS = 600_000;

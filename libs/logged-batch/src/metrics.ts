@@ -3,6 +3,12 @@ import type { MetricDefinition } from "@concord/runtime";
 /** Every metric of this lib, for the registry of the process (LBD12). */
 export const LOGGED_BATCH_METRICS = [
   { name: "batch_executions_total", kind: "counter", help: "Batches executed for clients, by result.", labels: ["code", "logged"] },
+  {
+    name: "batch_large_total",
+    kind: "counter",
+    help: "Batches above the threshold that warns (LBD11), executed all the same.",
+    labels: [],
+  },
   { name: "batch_log_pending", kind: "gauge", help: "Entries in this node's batchlog.", labels: [] },
   { name: "batch_log_oldest_seconds", kind: "gauge", help: "Age of the oldest entry in this node's batchlog.", labels: [] },
   {

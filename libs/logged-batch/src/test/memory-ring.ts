@@ -15,6 +15,8 @@ import {
   toHex,
   type Checksum,
   type Clock,
+  type Log,
+  type Metrics,
   type TimeId,
   type Timer,
   type TimestampUs,
@@ -140,6 +142,8 @@ export class MemoryRing {
   readonly steps: StepEvent[] = [];
   gcGraceMs = 10 * 24 * 3600 * 1000;
   hintBytesMax = 1024 * 1024;
+  /** Where its nodes say and count. */
+  observed: { readonly log: Log; readonly metrics: Metrics } = { log: silentLog, metrics: silentMetrics };
   #lastUs = TIMESTAMP_ZERO;
 
   constructor(size: 1 | 3) {
@@ -174,11 +178,11 @@ export class MemoryRing {
     const life = { alive: true };
     const runner = this.#runner(node, life);
     const batchLog = await openBatchLog(node.store, checksum, this.clock);
-    const observed = { log: silentLog, metrics: silentMetrics };
+    const { observed } = this;
     const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
     const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
     const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner), hints);
-    const executor = new BatchExecutor({ ring, checksum, drawTimestampUs: () => this.#draw() });
+    const executor = new BatchExecutor({ ...observed, ring, checksum, drawTimestampUs: () => this.#draw() });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
     const replay = new BatchReplay(options);
     const rows = new DecidedRows({ rows: storedRows(node, runner), batchLog, whenDecided: (held) => replay.whenDecided(held) });
