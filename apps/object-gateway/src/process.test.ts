@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -70,6 +71,49 @@ test("process: SIGTERM with lame-duck time: requests are answered, and each answ
   const [code] = (await once(child, "exit")) as [number];
   assert.equal(code, 1);
 });
+
+/** Another address of this machine: on Linux all of 127.0.0.0/8 is loopback. */
+const NEIGHBOUR = "127.0.0.2";
+const IDLE_CONNECTIONS = 4_096;
+
+test(
+  "process: one address opens as many idle connections as the server takes from all: another address is served; the first one's are given back when they close",
+  { skip: process.platform === "linux" ? false : `${NEIGHBOUR} is no address of this machine: only on Linux` },
+  async () => {
+    const { child, address } = await start(["--data-folder", join(folder, "idle-connections")]);
+    const [host, port] = address.split(":") as [string, string];
+    const open = (): Promise<Socket> =>
+      new Promise((resolve, reject) => {
+        const socket = connect({ host, port: Number(port), localAddress: NEIGHBOUR }, () => resolve(socket));
+        socket.on("error", reject);
+      });
+    const sockets: Socket[] = [];
+    for (let from = 0; from < IDLE_CONNECTIONS; from += 128) {
+      // Those beyond its share are closed at once, some before they were open here.
+      const opened = await Promise.allSettled(Array.from({ length: 128 }, open));
+      sockets.push(...opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : [])));
+    }
+    for (const socket of sockets) socket.removeAllListeners("error").on("error", () => undefined);
+    assert.equal((await call(address, "PUT", "/bucket")).status, 200, "another address has its share");
+    assert.equal((await call(address, "PUT", "/bucket/key", "kept")).status, 200);
+    for (const socket of sockets) socket.destroy();
+    // Each of these may come before the server has seen the last one close.
+    let again = await open().catch(() => undefined);
+    while (again === undefined || !(await isServed(again))) again = await open().catch(() => undefined);
+    child.kill("SIGKILL");
+  },
+);
+
+/** The connection is one of those that the server takes: it answers. */
+function isServed(socket: Socket): Promise<boolean> {
+  return new Promise((resolve) => {
+    socket
+      .once("data", () => resolve(true))
+      .once("close", () => resolve(false))
+      .on("error", () => resolve(false));
+    socket.write("GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+  });
+}
 
 test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "waiting")];
