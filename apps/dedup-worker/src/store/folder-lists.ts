@@ -1,5 +1,5 @@
 // Versions of the list of workers in the folder that they share: each is made once, by a rename, and never changed.
-import { ConcordError, toHex, type Checksum, type Disk, type Random } from "@concord/runtime";
+import { ConcordError, toConcordError, toHex, type Checksum, type Disk, type Random } from "@concord/runtime";
 import { decodeWorkerList, encodeWorkerList, type WorkerList, type WorkerLists } from "./worker-list.ts";
 
 const FOLDER = "workers";
@@ -29,11 +29,14 @@ export class FolderLists implements WorkerLists {
     const newest = (await disk.list(FOLDER)).filter(({ name }) => NAME.test(name)).at(-1);
     if (newest === undefined || newest.name === this.#read?.name) return this.#read?.list;
     const file = await disk.open(`${FOLDER}/${newest.name}/${FILE}`);
-    if (file === undefined) throw new ConcordError("CORRUPT_DATA", `${newest.name} of the workers has no content; remove its folder`);
+    if (file === undefined) throw damaged(newest.name, "it has no content");
     try {
       const list = decodeWorkerList(await file.read(0, file.size), checksum);
       this.#read = { name: newest.name, list };
       return list;
+    } catch (thrown) {
+      const error = toConcordError(thrown);
+      throw error.kind === "corrupt" ? damaged(newest.name, error.message) : error;
     } finally {
       await file.close();
     }
@@ -68,4 +71,9 @@ export class FolderLists implements WorkerLists {
   }
 
   async close(): Promise<void> {}
+}
+
+function damaged(name: string, reason: string): ConcordError {
+  const repair = `stop all workers, remove that folder, start them with the version before, and repeat the change`;
+  return new ConcordError("CORRUPT_DATA", `${FOLDER}/${name} in the folder of the logs is damaged (${reason}): ${repair}`);
 }

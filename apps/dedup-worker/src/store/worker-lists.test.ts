@@ -105,6 +105,12 @@ test("[TX32] stored lists, folder: a draft that never got its name, or one witho
   const lists = new FolderLists({ disk, checksum, random });
   await disk.makeFolder("workers/draft-0000000000000000");
   assert.equal(await lists.read(), undefined);
+  const named = { code: "CORRUPT_DATA", message: /^workers\/list-00000001 .*remove that folder/ };
   await disk.makeFolder("workers/list-00000001");
-  await assert.rejects(lists.read(), { code: "CORRUPT_DATA" });
+  await assert.rejects(lists.read(), named);
+  const file = await disk.create("workers/list-00000001/list");
+  assert.ok(file !== "exists");
+  await file.write(0, [Uint8Array.of(1, 2, 3, 4, 5, 6, 7, 8)]);
+  await file.close();
+  await assert.rejects(lists.read(), named);
 });
