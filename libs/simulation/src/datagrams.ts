@@ -15,7 +15,7 @@ interface Bound {
   readonly receive: (bytes: Uint8Array) => void;
 }
 
-/** Datagrams between nodes, over the same links as calls. The process that bound an address last gets what is sent to it. */
+/** Datagrams between nodes, over the same links as calls. The process of a node that started last gets what is sent to its address. */
 export class SimDatagrams {
   readonly #bound = new Map<string, Bound>();
   readonly #scheduler: Scheduler;
@@ -32,7 +32,10 @@ export class SimDatagrams {
 
   of(owner: Incarnation): OpenDatagrams {
     return (address, receive) => {
-      this.#bound.set(address, { owner, receive });
+      // A replaced process that wakes binds in vain: the address is the new one's.
+      const holder = this.#bound.get(address)?.owner;
+      const isReplaced = holder?.node === owner.node && holder.generation > owner.generation;
+      if (!isReplaced) this.#bound.set(address, { owner, receive });
       return { send: (to, bytes) => this.#send(owner, to, bytes) };
     };
   }

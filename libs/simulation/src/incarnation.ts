@@ -63,6 +63,8 @@ type Life =
 export class Incarnation {
   readonly node: string;
   readonly name: string;
+  /** Grows with each start of the node. */
+  readonly generation: number;
   readonly #scheduler: Scheduler;
   readonly #witness: Witness;
   readonly #cpu: CpuCost;
@@ -71,6 +73,7 @@ export class Incarnation {
 
   constructor(node: string, generation: number, scheduler: Scheduler, witness: Witness, cpu: CpuCost = FREE_CPU) {
     this.node = node;
+    this.generation = generation;
     this.#cpu = cpu;
     this.name = `${node}#${generation}`;
     this.#scheduler = scheduler;

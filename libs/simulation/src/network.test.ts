@@ -228,6 +228,35 @@ test("drain: streams end with DRAINING, a call in flight may finish, new calls a
   await assert.rejects(world.complete(channel.unary(GET, { key: "a" }, { timeoutMs: 100 }), 200), { code: "CONNECTION_LOST" });
 });
 
+test("datagrams: a replaced process binds its address only when it wakes: the new one gets what is sent, also after the old one's end", async () => {
+  const world = new World("zombie binds late", {});
+  const heard: string[] = [];
+  let generation = 0;
+  world.node("d1", async ({ datagrams, env }) => {
+    const who = `process ${(generation += 1)}`;
+    env.clock.setTimer(20, () => void datagrams("d1:9", () => void heard.push(who)));
+  });
+  world.node("d2", async ({ datagrams, env }) => {
+    const socket = datagrams("d2:9", () => undefined);
+    const tick = (): void => {
+      socket.send("d1:9", Uint8Array.of(1));
+      env.clock.setTimer(10, tick);
+    };
+    tick();
+  });
+  await world.advance(10);
+  const zombie = world.replace("d1");
+  await world.advance(100);
+  zombie.wake();
+  await world.advance(100);
+  assert.deepEqual(new Set(heard), new Set(["process 2"]));
+  zombie.end();
+  await world.advance(20);
+  heard.length = 0;
+  await world.advance(100);
+  assert.deepEqual(new Set(heard), new Set(["process 2"]));
+});
+
 test("datagram loss: datagrams one way get lost, the other way and calls do not; heal ends it", async () => {
   const { world, env } = await pair(6);
   const heard: string[] = [];
