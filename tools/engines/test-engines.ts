@@ -1,15 +1,19 @@
 // Tests on real engines: one cluster per suite, all files `src/test/*.SUITE.ts` of the workspace. An engine that cannot run here is a printed
 // skip, and a failure in CI: `npm run test:engines [SUITE...]`.
 import { spawnSync } from "node:child_process";
-import { globSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ENGINES, type EngineName } from "./command-line.ts";
 import { Cluster } from "./cluster.ts";
 import { addressesOf, ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
+import { contractTable, endedTests, type EndedTest } from "./contract-cases.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 
 const FILE_LIMIT_MS = 300_000;
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const REPORTER = fileURLToPath(new URL("case-reporter.mjs", import.meta.url));
 const stopping = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort(new Error(`stopped by ${signal}`)));
 const context: CommandContext = { report: (line) => console.log(line), stopping: stopping.signal };
@@ -37,7 +41,8 @@ const SUITES: readonly Suite[] = [
 const USAGE = `npm run test:engines -- [SUITE...]
 
 Starts each suite's engine in a temporary folder, runs its tests and stops it; all suites when none is named.
-An engine that cannot run here is a printed skip; with CI in the environment it is a failure.
+At the end: how many promises of each port held on each adapter. An engine that cannot run here is a printed skip; with CI in the environment it
+is a failure.
 
 ${SUITES.map(({ name, engine, nodes = 1, oneDatacenter = false }) => `  ${name.padEnd(16)} ${engine}, nodes: ${nodes}${oneDatacenter ? ", in one datacenter of as many racks" : ""}`).join("\n")}
 `;
@@ -53,6 +58,9 @@ if (unknown.length > 0) {
   process.exit(2);
 }
 
+/** Of all suites. */
+const ended: EndedTest[] = [];
+
 async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<boolean> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
   if (missing.length > 0) {
@@ -64,8 +72,12 @@ async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: re
   try {
     await runCommand({ ...line, command: "start", nodes }, context);
     const cluster = Cluster.find(data, context.report, context.stopping)!;
-    const args = ["--test", "--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`, ...files];
+    const cases = join(data, "cases");
+    const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout", `--test-reporter=${REPORTER}`];
+    const limits = ["--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`];
+    const args = ["--test", ...limits, ...reporters, `--test-reporter-destination=${cases}`, ...files];
     const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, ...environmentOf(cluster) } });
+    if (existsSync(cases)) ended.push(...endedTests(readFileSync(cases, "utf8")));
     return status === 0;
   } finally {
     await runCommand({ ...line, command: "stop" }, context).catch((error: unknown) => console.error(String(error)));
@@ -82,4 +94,6 @@ for (const suite of SUITES.filter(({ name }) => chosen.length === 0 || chosen.in
   if (!isPassed) failed += 1;
   console.log(`${suite.name}: ${isPassed ? "passed" : "failed"} in ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
 }
+const table = contractTable(ended, ROOT);
+if (table !== "") console.log(`\nPromises of the ports that were tested on real engines:\n${table}`);
 process.exitCode = failed === 0 ? 0 : 1;
