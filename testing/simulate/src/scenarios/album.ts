@@ -4,7 +4,7 @@ import { newTimeId, sleep, type Environment } from "@concord/runtime";
 import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
 import type { Outcomes } from "../run-seed.ts";
-import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
+import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
 
 const ALBUMS = 3;
 /** An album's photos in one atomic read, beside the album itself: at most 200 keys. */
@@ -64,7 +64,7 @@ export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
   await world.complete(createAlbums(admin.db), 60_000);
   const watches = [watchIndex(run, admin.db, admin.env), watchAtOnce(run, admin.db, admin.env)];
   const work = [...watches, ...clients.map(({ db, env }, at) => useAlbums(run, db, env, at))];
-  await runFaults(cluster, COORDINATOR_POINTS);
+  await runFaults(cluster, COORDINATOR_POINTS, rottingOf(cluster));
   run.isOver = true;
   await finish(cluster, work);
   await checkEnd(run, admin.db);

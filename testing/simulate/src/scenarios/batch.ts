@@ -9,6 +9,7 @@ import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
 import { readReplica, storedRows } from "../replica-reads.ts";
 import type { Outcomes } from "../run-seed.ts";
+import { drawLostDisk } from "./lost-disk.ts";
 
 const PARTITIONS = 5;
 const ROWS_PER_PARTITION = 4;
@@ -57,7 +58,12 @@ export async function runBatchScenario(cluster: Cluster): Promise<Outcomes> {
     spanMs: WORK_MS - FAULTS_FROM_MS,
     rate: swarm.faultRate,
   };
-  world.schedule([...drawFaultPlan(world.random("faults"), plan), ...drawAbsence(cluster, startMs)]);
+  const absence = drawAbsence(cluster, startMs);
+  world.schedule([...drawFaultPlan(world.random("faults"), plan), ...absence]);
+  const losses = world.random("lost-disks");
+  // One copy less at a time: what two acknowledged is at one of them at least.
+  if (absence.length === 0 && losses.chance(0.6))
+    world.schedule(drawLostDisk(losses, plan.targets, losses.pick(cluster.proxies), plan.fromMs));
   await world.advance(WORK_MS);
   run.isOver = true;
   world.heal();

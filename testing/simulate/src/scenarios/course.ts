@@ -26,6 +26,11 @@ export async function startAll(
   return { admin, clients };
 }
 
+/** Of three copies one may be on a disk that lies; a copy that is the only one has no other to ask. */
+export function rottingOf({ world, proxies }: Cluster): string | undefined {
+  return proxies.length === 3 ? world.random("rotting").pick(proxies) : undefined;
+}
+
 /** The time of faults. `rotting`: a node whose disk may lie or be lost; the others' are honest. */
 export async function runFaults(cluster: Cluster, points: readonly string[], rotting?: string): Promise<void> {
   const { world, swarm } = cluster;

@@ -4,7 +4,7 @@ import { sleep, type Environment } from "@concord/runtime";
 import type { Cluster } from "../cluster.ts";
 import { reportBug } from "../outcome.ts";
 import type { Outcomes } from "../run-seed.ts";
-import { COORDINATOR_POINTS, finish, RECOVERY_MS, runFaults, startAll } from "./course.ts";
+import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4n;
@@ -35,11 +35,6 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   judgeLists(lists);
   judgeBanks(run);
   return countOutcomes(lists.history);
-}
-
-/** Of three copies one may be on a disk that lies; a copy that is the only one has no other to ask. */
-function rottingOf({ world, proxies }: Cluster): string | undefined {
-  return proxies.length === 3 ? world.random("rotting").pick(proxies) : undefined;
 }
 
 async function openBanks(db: ConcordClient): Promise<void> {
