@@ -5,8 +5,11 @@ import { backendOn, newKeyspace } from "./real-cassandra.ts";
 
 const keyspace = newKeyspace();
 
-storageBackendContract(test, async () => {
-  const made = await keyspace;
-  await made.empty();
-  return { backend: backendOn(made), reopen: async () => backendOn(made) };
-});
+storageBackendContract(
+  (name, run) => test(name, run),
+  async () => {
+    const made = await keyspace;
+    await made.empty();
+    return { backend: backendOn(made), reopen: async () => backendOn(made) };
+  },
+);

@@ -26,16 +26,19 @@ async function sharedPool(name: string): Promise<Awaited<ReturnType<typeof poolO
 const poolNamespace = newNamespace();
 poolSuite(test, () => sharedPool(poolNamespace));
 
-objectDataContract(test, async () => {
-  const namespace = newNamespace();
-  const pool = await poolOn(namespace);
-  return {
-    data: dataOn(pool),
-    checksum: crc32c,
-    crash: async () => dataOn(await poolOn(namespace)),
-    damage: (oid, at) => damageStripe(pool, oid, at),
-  };
-});
+objectDataContract(
+  (name, run) => test(name, run),
+  async () => {
+    const namespace = newNamespace();
+    const pool = await poolOn(namespace);
+    return {
+      data: dataOn(pool),
+      checksum: crc32c,
+      crash: async () => dataOn(await poolOn(namespace)),
+      damage: (oid, at) => damageStripe(pool, oid, at),
+    };
+  },
+);
 
 /** What the pool's own tool lists in the namespace. */
 function objectsOf(namespace: string): string[] {
