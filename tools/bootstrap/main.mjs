@@ -31,6 +31,7 @@ const COMMANDS = {
   crash: ["testing/crash/src/crash.ts"],
   engines: ["tools/engines/main.ts"],
   "test:engines": ["tools/engines/test-engines.ts"],
+  "engines:faults": ["testing/crash/src/engine-faults.ts"],
   "client:pack": ["tools/pack/client.ts"],
   "concord:pack": ["tools/pack/concord.ts"],
   "image:pack": ["tools/pack/image.ts"],
