@@ -1,6 +1,7 @@
 import type { LogTopic, NewMessage } from "@concord/ports";
-import { ConcordError, type Clock, type Log } from "@concord/runtime";
-import type { KafkaWire } from "./kafka-wire.ts";
+import { ConcordError, sleep, type Clock, type Log } from "@concord/runtime";
+import { failureType, type KafkaWire } from "./kafka-wire.ts";
+import { CONCURRENT_ATTEMPTS_MAX, CONCURRENT_PAUSE_MS } from "./limits.ts";
 import type { Reader } from "./reader.ts";
 
 /**
@@ -33,4 +34,24 @@ export function unavailable(cause: unknown): ConcordError {
   return new ConcordError("REPLICAS_UNAVAILABLE", `Kafka cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`, {
     cause,
   });
+}
+
+/** The coordinator still completes the transaction before, or is being loaded: nothing was done. */
+const REPEATED = new Set([
+  "CONCURRENT_TRANSACTIONS",
+  "GROUP_LOAD_IN_PROGRESS",
+  "GROUP_COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR_FOR_GROUP",
+]);
+
+/** A step that did nothing because of the transaction before it is repeated (G5). */
+export async function repeated<Answer>({ clock }: KafkaContext, act: () => Promise<Answer>): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await act();
+    } catch (error) {
+      if (attempt >= CONCURRENT_ATTEMPTS_MAX || !REPEATED.has(failureType(error) ?? "")) throw error;
+      await sleep(clock, CONCURRENT_PAUSE_MS);
+    }
+  }
 }

@@ -16,14 +16,16 @@ export interface KafkaWire {
   end(topic: string, partition: number): Promise<bigint>;
   /** Behind everything that is replicated, transactions included that are not decided. */
   replicatedEnd(topic: string, partition: number): Promise<bigint>;
-  fetch(topic: string, partition: number, from: bigint, bytesMax: number): Promise<Fetched>;
+  /** What is committed, or what is undecided and aborted too. */
+  fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched>;
   /** One batch, to all replicas that are in sync. */
   produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced>;
   /** Fences every earlier producer of the id and ends its transaction. */
   initProducer(transactionalId: string): Promise<Producer>;
   addPartitions(producer: Producer, partitions: readonly TopicPartition[]): Promise<void>;
   addOffset(producer: Producer, group: string, input: TopicPartition, committed: CommittedOffset): Promise<void>;
-  commit(producer: Producer): Promise<void>;
+  /** Answered once it is decided; the partitions learn it after that. */
+  endTransaction(producer: Producer, as: "commit" | "abort"): Promise<void>;
   /** Outside a transaction, by no member of the group. */
   commitOffset(group: string, input: TopicPartition, committed: CommittedOffset): Promise<void>;
   /** The committed offset; undefined when there is none. */

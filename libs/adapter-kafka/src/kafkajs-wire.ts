@@ -147,11 +147,12 @@ export class KafkajsWire implements KafkaWire {
     });
   }
 
-  fetch(topic: string, partition: number, from: bigint, bytesMax: number): Promise<Fetched> {
+  fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched> {
     return this.#request(`a fetch of ${topic}/${partition} from ${from}`, async (cluster) => {
       const broker = await leaderOf(cluster, topic, partition);
       const partitions = [{ partition, fetchOffset: from.toString(), maxBytes: bytesMax }];
-      const options = { replicaId: CONSUMER, isolationLevel: READ_COMMITTED, maxWaitTime: 0, minBytes: 0, maxBytes: bytesMax };
+      const isolationLevel = what === undefined ? READ_COMMITTED : READ_UNCOMMITTED;
+      const options = { replicaId: CONSUMER, isolationLevel, maxWaitTime: 0, minBytes: 0, maxBytes: bytesMax };
       const request = fetchRequest({ ...options, topics: [{ topic, partitions }] });
       return (await broker.connectionPool.send({
         request,
@@ -206,9 +207,9 @@ export class KafkajsWire implements KafkaWire {
     );
   }
 
-  commit(producer: Producer): Promise<void> {
+  endTransaction(producer: Producer, as: "commit" | "abort"): Promise<void> {
     return this.#coordinated("the end of a transaction", TRANSACTION, producer.transactionalId, async (broker) => {
-      await broker.endTxn({ ...wireProducer(producer), transactionResult: true });
+      await broker.endTxn({ ...wireProducer(producer), transactionResult: as === "commit" });
     });
   }
 

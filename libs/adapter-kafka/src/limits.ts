@@ -38,7 +38,7 @@ export const SINGLE_OWNER_MS_MAX = 12 * 3_600_000;
 export const PRODUCER_KEPT_MS_MIN = 2 * SINGLE_OWNER_MS_MAX;
 /** Brokers keep a committed offset at least so long: a partition without messages for longer stops. Kafka's standard is a week. */
 export const OFFSETS_KEPT_MINUTES_MIN = 24 * 60;
-/** How often it is asked whether everything before a fence is visible; then the end of a transaction counts as lost. */
+/** How often it is asked whether everything before a fence is visible; then the end of a transaction counts as lost (I9). */
 export const MARKER_ATTEMPTS_MAX = 400;
 /** Pauses between two tries to reach the brokers at the start. */
 export const START_PAUSES = { initialMs: 200, maxMs: 5_000 };

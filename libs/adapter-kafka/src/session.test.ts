@@ -7,6 +7,7 @@ import type { KafkaContext } from "./context.ts";
 import { KafkaFailure, type KafkaWire, type Produced } from "./kafka-wire.ts";
 import { COMMIT_EVERY_MS, PUBLISH_TIMEOUT_MS, SINGLE_OWNER_MS_MAX } from "./limits.ts";
 import { Reader } from "./reader.ts";
+import { encodeBatch } from "./record-batch.ts";
 import { cuts, openSession } from "./session.ts";
 
 const message = (text: string): NewMessage => ({ key: new Uint8Array(0), value: Buffer.from(text), headers: [], timestampMs: 1 });
@@ -59,7 +60,7 @@ function brokers(change: Partial<KafkaWire> = {}, batchBytes = 1 << 20): Scripte
     initProducer: async (transactionalId) => ({ transactionalId, id: 1n, epoch: 0 }),
     addPartitions: async () => undefined,
     addOffset: async () => undefined,
-    commit: async () => undefined,
+    endTransaction: async () => undefined,
     commitOffset: async () => undefined,
     committed: async () => ({ offset: 0n, metadata: "other" }),
     close: async () => undefined,
@@ -106,8 +107,9 @@ test("session: opens: fences before it reads, and says whose the partition is", 
     "end",
     "replicatedEnd",
     "bounds",
+    "bounds",
     "addOffset",
-    "commit",
+    "endTransaction",
   ]);
 });
 
@@ -120,7 +122,7 @@ for (const [what, answer] of [
     const session = await open(scripted);
     scripted.calls.length = 0;
     assert.equal((await session.publish(PAGE)).kind, "unknown");
-    assert.ok(!scripted.calls.includes("commit"));
+    assert.ok(!scripted.calls.includes("endTransaction"));
     assert.equal((await session.publish(PAGE)).kind, "unknown");
     assert.equal(scripted.calls.filter((call) => call === "produce").length, 1, "the producer is never used again");
   });
@@ -156,7 +158,8 @@ test("session: the broker refuses the owner: fenced, with the name of the one th
     [undefined, "unknown", []],
   ] as const) {
     let commits = 0;
-    const scripted = brokers({ commit: async () => (commits++ > 0 ? Promise.reject(new KafkaFailure("refused", type)) : undefined) });
+    const endTransaction = async (): Promise<void> => (commits++ > 0 ? Promise.reject(new KafkaFailure("refused", type)) : undefined);
+    const scripted = brokers({ endTransaction });
     const session = await open(scripted);
     assert.equal((await session.publish(PAGE)).kind, kind);
     assert.deepEqual(scripted.fencedBy, by);
@@ -170,12 +173,17 @@ test("session: a broker that never answers: unknown when the time is over", asyn
   assert.ok(scripted.clock.waited.includes(PUBLISH_TIMEOUT_MS));
 });
 
-test("session: a broker that cannot say what is visible: what is committed is published", async () => {
-  let isDown = false;
-  const session = await open(brokers({ end: () => (isDown ? Promise.reject(new KafkaFailure("down", undefined)) : Promise.resolve(10n)) }));
-  isDown = true;
-  assert.equal((await session.publish(PAGE)).kind, "published");
-});
+for (const [what, end] of [
+  ["a broker that cannot say what is visible", () => Promise.reject(new KafkaFailure("down", undefined))],
+  ["what is committed never becomes visible", () => Promise.resolve(10n)],
+] as const) {
+  test(`session: ${what}: unknown, for the next owner may abort it (I9)`, async () => {
+    let isOpen = false;
+    const session = await open(brokers({ end: () => (isOpen ? end() : Promise.resolve(10n)) }));
+    isOpen = true;
+    assert.equal((await session.publish(PAGE)).kind, "unknown");
+  });
+}
 
 const alone = (scripted: Scripted): Scripted => ({ ...scripted, context: { ...scripted.context, mode: "single-owner" } });
 
@@ -213,17 +221,79 @@ test("single-owner: a session that is too old to be fenced: sends nothing more",
   assert.deepEqual(scripted.calls, []);
 });
 
-test("[DDD4] session: ends of transactions on their way: waited for; one that never comes: not opened, nothing is read or written", async () => {
+test("[DDD4] session: ends of transactions on their way: waited for", async () => {
   let left = 20;
   const late = brokers({ replicatedEnd: async () => (left-- > 0 ? 12n : 10n) });
   await open(late);
   assert.equal(late.clock.waited.filter((ms) => ms === 5).length, 20);
-  const lost = brokers({ replicatedEnd: async () => 12n });
-  await assert.rejects(open(lost), {
-    code: "REPLICAS_UNAVAILABLE",
-    message: /out\/0 hides a transaction from offset 10 on that has no end/,
+  assert.ok(!late.calls.includes("addPartitions"));
+});
+
+interface HiddenCase {
+  /** Input offsets of the messages that the output hides, all of them behind offset 10. */
+  readonly inputs: readonly bigint[];
+  readonly committed: bigint;
+  readonly isOurs?: boolean;
+}
+
+/** The output hides messages until a transaction of the new owner has ended. */
+function hiding({ inputs, committed, isOurs = true }: HiddenCase): Scripted & { readonly ends: string[] } {
+  const ends: string[] = [];
+  const hidden = encodeBatch(
+    inputs.map((input) => message(`${input}`)),
+    undefined,
+    1,
+  );
+  Buffer.from(hidden.buffer, hidden.byteOffset).writeBigInt64BE(10n, 0);
+  const to = 10n + BigInt(inputs.length);
+  const isEnded = (): boolean => isOurs && ends.length > 0;
+  const scripted = brokers({
+    bounds: async () => ({ start: 10n, end: 10n }),
+    end: async (topic) => (topic === "out" && isEnded() ? to : 10n),
+    replicatedEnd: async (topic) => (topic === "out" ? to : 10n),
+    committed: async () => ({ offset: committed, metadata: "other" }),
+    fetch: async (_topic, _partition, _from, _bytes, what) =>
+      what === "undecided" ? { batches: hidden, aborted: [], stableEnd: 10n } : { batches: Buffer.alloc(0), aborted: [], stableEnd: 10n },
+    addPartitions: async (_producer, partitions) => void ends.push(partitions.map(({ topic }) => topic).join()),
+    endTransaction: async (_producer, as) => void ends.push(as),
   });
-  for (const call of ["bounds", "addOffset", "commit", "produce"]) assert.ok(!lost.calls.includes(call), call);
+  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value).toString());
+  return { ...scripted, context: { ...scripted.context, inputOffsetOf }, ends };
+}
+
+test("[DDD4] session: an end that never comes, of what is before where processing goes on: committed", async () => {
+  const scripted = hiding({ inputs: [7n, 9n], committed: 8n });
+  assert.equal((await open(scripted)).acknowledgedInput, 8n);
+  assert.deepEqual(scripted.ends, ["out", "commit", "commit"], "and the offset's own");
+});
+
+test("[DDD4] session: an end that never comes, of what will be processed again: aborted", async () => {
+  const scripted = hiding({ inputs: [8n, 9n], committed: 8n });
+  assert.equal((await open(scripted)).acknowledgedInput, 8n);
+  assert.deepEqual(scripted.ends, ["out", "abort", "commit"]);
+});
+
+test("[DDD4] session: an end that never comes, of another producer: not opened, no message is written", async () => {
+  const scripted = hiding({ inputs: [8n], committed: 8n, isOurs: false });
+  await assert.rejects(open(scripted), {
+    code: "REPLICAS_UNAVAILABLE",
+    message: /out\/0 hides a transaction of another producer from offset 10 on/,
+  });
+  for (const call of ["addOffset", "produce"]) assert.ok(!scripted.calls.includes(call), call);
+});
+
+test("[DDD5] session: a dead letter of what is processed again is there: not written again, and its offset is said", async () => {
+  const letter = encodeBatch([message("3")], undefined, 1);
+  const scripted = brokers({
+    bounds: async (topic) => (topic === "dead" ? { start: 0n, end: 1n } : { start: 10n, end: 10n }),
+    fetch: async (topic) => ({ batches: topic === "dead" ? Buffer.from(letter) : Buffer.alloc(0), aborted: [], stableEnd: 1n }),
+  });
+  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value).toString());
+  const session = await open({ ...scripted, context: { ...scripted.context, inputOffsetOf } });
+  scripted.calls.length = 0;
+  const outcome = await session.publish({ output: [], deadLetters: [message("3")], rerouted: [], acknowledgedInput: 4n });
+  assert.deepEqual(outcome.kind === "published" && outcome.deadLetterOffsets, [0n]);
+  assert.ok(!scripted.calls.includes("produce"));
 });
 
 test("session: topics that grew: the partition stops", async () => {

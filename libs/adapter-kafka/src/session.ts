@@ -1,7 +1,6 @@
 import {
   messageBytes,
   type LogBounds,
-  type LogMessage,
   type LogSession,
   type LogTopic,
   type NewMessage,
@@ -9,21 +8,20 @@ import {
   type PublishOutcome,
 } from "@concord/ports";
 import { assert, ConcordError, sleep } from "@concord/runtime";
-import { unavailable, type KafkaContext } from "./context.ts";
+import { repeated, unavailable, type KafkaContext } from "./context.ts";
 import { fenceRecord, metadataOf, ownerOf, wasSingle } from "./fence.ts";
+import { decideHidden } from "./hidden.ts";
 import { failureType, KafkaFailure, type Producer } from "./kafka-wire.ts";
 import {
   BATCH_BYTES_MAX,
   COMMIT_EVERY_MS,
   CONCURRENT_ATTEMPTS_MAX,
-  CONCURRENT_PAUSE_MS,
-  MARKER_ATTEMPTS_MAX,
   PUBLISH_TIMEOUT_MS,
   SINGLE_OWNER_MS_MAX,
-  TAIL_OFFSETS,
   VISIBLE_PAUSE_MS,
 } from "./limits.ts";
 import { encodeBatch } from "./record-batch.ts";
+import { deadLettersFrom, newestInputOffset } from "./tail.ts";
 
 /** What a session learns about others, and tells them. */
 export interface SessionEvents {
@@ -34,13 +32,6 @@ export interface SessionEvents {
 }
 
 const FENCED = new Set(["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED"]);
-/** The coordinator still completes the transaction before, or is being loaded: nothing was done. */
-const REPEATED = new Set([
-  "CONCURRENT_TRANSACTIONS",
-  "GROUP_LOAD_IN_PROGRESS",
-  "GROUP_COORDINATOR_NOT_AVAILABLE",
-  "NOT_COORDINATOR_FOR_GROUP",
-]);
 /** Sequence numbers follow this one with 0. */
 const SEQUENCE_MODULUS = 2 ** 31;
 
@@ -54,7 +45,7 @@ export async function openSession(context: KafkaContext, partition: number, owne
   try {
     const producer = await repeated(context, () => wire.initProducer(`${pipeline}/${partition}`));
     const committed = await repeated(context, () => wire.committed(pipeline, { topic: topics.input, partition }));
-    for (const topic of [topics.output, topics["dead-letters"]]) await untilDecided(context, topic, partition);
+    await decideHidden(context, partition, producer, committed?.offset);
     // An owner without transactions is fenced by records alone, in each topic it writes to.
     const fences = context.mode === "single-owner" || wasSingle(committed?.metadata ?? "");
     if (fences) await writeFences(context, partition, owner, producer);
@@ -64,8 +55,7 @@ export async function openSession(context: KafkaContext, partition: number, owne
     const after = newestInput === undefined ? 0n : newestInput + 1n;
     const begun = committed?.offset ?? (await wire.bounds(topics.input, partition)).start;
     const acknowledgedInput = begun > after ? begun : after;
-    const known =
-      context.mode === "single-owner" ? await deadLettersFrom(context, partition, acknowledgedInput) : new Map<bigint, bigint>();
+    const known = await deadLettersFrom(context, partition, acknowledgedInput);
     const opened = { partition, owner, producer, output, acknowledgedInput, newestInput, known, sequence: fences ? 1 : 0 };
     const session = new Session(context, opened, events);
     // The name of the owner is on the brokers before anything is published: who is fenced can tell whether another worker came.
@@ -120,7 +110,7 @@ class Session implements LogSession {
   async announce(): Promise<void> {
     if (this.#context.mode === "single-owner") return this.#commitOffset(this.acknowledgedInput);
     await this.#addOffset(this.acknowledgedInput);
-    await this.#context.wire.commit(this.#opened.producer);
+    await this.#context.wire.endTransaction(this.#opened.producer, "commit");
   }
 
   publish(publication: Publication): Promise<PublishOutcome> {
@@ -172,13 +162,14 @@ class Session implements LogSession {
     }
   }
 
-  async #writeAtOnce({ output, deadLetters, acknowledgedInput, ...others }: Publication): Promise<Published> {
-    await this.#addPartitions({ output, deadLetters, acknowledgedInput, ...others });
+  async #writeAtOnce({ output, deadLetters, acknowledgedInput }: Publication): Promise<Published> {
+    const letters = this.#lettersOf(deadLetters);
+    await this.#addPartitions(output, letters.fresh);
     const outputFrom = await this.#send("output", output);
-    const deadLettersFrom = await this.#send("dead-letters", deadLetters);
+    const freshFrom = await this.#send("dead-letters", letters.fresh);
     await this.#addOffset(acknowledgedInput);
-    await this.#context.wire.commit(this.#opened.producer);
-    return { kind: "published", outputFrom, deadLettersFrom };
+    await this.#context.wire.endTransaction(this.#opened.producer, "commit");
+    return { kind: "published", outputFrom, ...letters.offsets(freshFrom) };
   }
 
   /**
@@ -189,37 +180,46 @@ class Session implements LogSession {
     const { clock } = this.#context;
     if (clock.monotonicMs() - this.#openedMs > SINGLE_OWNER_MS_MAX)
       throw new KafkaFailure("the session is too old to be fenced", undefined);
-    const known = deadLetters.map((message) => this.#known(message));
-    const fresh = deadLetters.filter((_, at) => known[at] === undefined);
-    const freshFrom = await this.#send("dead-letters", fresh);
+    const letters = this.#lettersOf(deadLetters);
+    const freshFrom = await this.#send("dead-letters", letters.fresh);
     const outputFrom = await this.#send("output", output);
     if (newestInput === undefined || newestInput < this.#acknowledged || clock.monotonicMs() - this.#committedMs >= COMMIT_EVERY_MS)
       await this.#commitOffset(acknowledgedInput);
-    if (fresh.length === deadLetters.length) return { kind: "published", outputFrom, deadLettersFrom: freshFrom };
-    let next = freshFrom;
-    const deadLetterOffsets = known.map((offset) => offset ?? next++);
-    return { kind: "published", outputFrom, deadLettersFrom: deadLetterOffsets[0]!, deadLetterOffsets };
+    return { kind: "published", outputFrom, ...letters.offsets(freshFrom) };
   }
 
-  #known(message: NewMessage): bigint | undefined {
-    const input = this.#context.inputOffsetOf(message);
-    return input === undefined ? undefined : this.#opened.known.get(input);
+  /** Those that are not there already, and the offsets of all once these are sent. */
+  #lettersOf(deadLetters: readonly NewMessage[]): Letters {
+    const { known } = this.#opened;
+    const offsets = deadLetters.map((message) => {
+      const input = this.#context.inputOffsetOf(message);
+      return input === undefined ? undefined : known.get(input);
+    });
+    const fresh = deadLetters.filter((_, at) => offsets[at] === undefined);
+    return {
+      fresh,
+      offsets: (freshFrom) => {
+        if (fresh.length === deadLetters.length) return { deadLettersFrom: freshFrom };
+        let next = freshFrom;
+        const deadLetterOffsets = offsets.map((offset) => offset ?? next++);
+        return { deadLettersFrom: deadLetterOffsets[0]!, deadLetterOffsets };
+      },
+    };
   }
 
   /**
-   * A commit is answered once it is decided; the markers that make it visible follow. Who gets an offset may read it. A broker that cannot
-   * say takes nothing of that back: readers wait, not the outcome.
+   * A commit is answered once it is decided; the markers that make it visible follow. What they do not show in time may yet be aborted by the
+   * next owner (I9): it is unknown.
    */
   async #untilVisible(topic: "output" | "dead-letters"): Promise<void> {
     const { wire, topics, clock } = this.#context;
     const { partition } = this.#opened;
     const end = this.#endOf(topic);
     for (let attempt = 0; attempt < CONCURRENT_ATTEMPTS_MAX; attempt += 1) {
-      const visible = await wire.end(topics[topic], partition).catch(() => undefined);
-      if (visible === undefined || visible >= end) break;
+      if ((await wire.end(topics[topic], partition)) >= end) return this.#events.written(topic, partition);
       await sleep(clock, VISIBLE_PAUSE_MS);
     }
-    this.#events.written(topic, partition);
+    throw new KafkaFailure(`${topics[topic]}/${partition} does not show what was committed up to ${end}`, undefined);
   }
 
   async #failed(error: unknown): Promise<PublishOutcome> {
@@ -249,7 +249,7 @@ class Session implements LogSession {
     }
   }
 
-  async #addPartitions({ output, deadLetters }: Publication): Promise<void> {
+  async #addPartitions(output: readonly NewMessage[], deadLetters: readonly NewMessage[]): Promise<void> {
     const { topics, wire } = this.#context;
     const { partition, producer } = this.#opened;
     const used = [...(output.length > 0 ? [topics.output] : []), ...(deadLetters.length > 0 ? [topics["dead-letters"]] : [])];
@@ -314,25 +314,12 @@ class Session implements LogSession {
   }
 }
 
-/**
- * Everything before the fence is decided, so it becomes visible. A partition that never gets the end of a transaction (a starved broker was
- * fenced while the end was on its way) hides what was acknowledged: no window and no offset agrees with it.
- */
-async function untilDecided({ wire, clock }: KafkaContext, topic: string, partition: number): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    const visible = await wire.end(topic, partition);
-    if (visible >= (await wire.replicatedEnd(topic, partition))) return;
-    if (attempt === MARKER_ATTEMPTS_MAX)
-      throw new ConcordError(
-        "REPLICAS_UNAVAILABLE",
-        `${topic}/${partition} hides a transaction from offset ${visible} on that has no end: unless it gets one soon, see "A transaction without an end" ` +
-          "in libs/adapter-kafka/README.md",
-      );
-    await sleep(clock, CONCURRENT_PAUSE_MS);
-  }
-}
-
 type Published = Extract<PublishOutcome, { readonly kind: "published" }>;
+
+interface Letters {
+  readonly fresh: readonly NewMessage[];
+  readonly offsets: (freshFrom: bigint) => Pick<Published, "deadLettersFrom" | "deadLetterOffsets">;
+}
 
 /** From each record on the broker refuses the producers before this one, in transactions or not. */
 async function writeFences(
@@ -353,37 +340,6 @@ async function writeFences(
   for (const topic of written) await wire.produce(topic, partition, batch, isTransactional ? producer.transactionalId : undefined);
 }
 
-/** Offsets of the dead letters of this input and later, by input offset: they stand at the end. */
-async function deadLettersFrom(context: KafkaContext, partition: number, input: bigint): Promise<ReadonlyMap<bigint, bigint>> {
-  const topic = context.topics["dead-letters"];
-  const { start, end } = await context.wire.bounds(topic, partition);
-  const found = new Map<bigint, bigint>();
-  for (let span = TAIL_OFFSETS, to = end; to > start; span *= 2n) {
-    const from = to - span < start ? start : to - span;
-    let isBefore = false;
-    for await (const message of messagesBetween(context, topic, partition, from, to)) {
-      const origin = context.inputOffsetOf(message);
-      if (origin !== undefined && origin >= input) found.set(origin, message.offset);
-      else if (origin !== undefined) isBefore = true;
-    }
-    if (isBefore) break;
-    to = from;
-  }
-  return found;
-}
-
-/** A step that did nothing because of the transaction before it is repeated (G5). */
-async function repeated<Answer>({ clock }: KafkaContext, act: () => Promise<Answer>): Promise<Answer> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await act();
-    } catch (error) {
-      if (attempt >= CONCURRENT_ATTEMPTS_MAX || !REPEATED.has(failureType(error) ?? "")) throw error;
-      await sleep(clock, CONCURRENT_PAUSE_MS);
-    }
-  }
-}
-
 /** Stretches of the messages that each fit into a record batch. */
 export function* cuts(messages: readonly NewMessage[], bytesMax: number): Generator<readonly NewMessage[]> {
   const most = Math.min(bytesMax, BATCH_BYTES_MAX);
@@ -399,34 +355,6 @@ export function* cuts(messages: readonly NewMessage[], bytesMax: number): Genera
     bytes += size;
   }
   if (begin < messages.length) yield messages.slice(begin);
-}
-
-/** The input offset of the newest message of the output that this pipeline made (G9); undefined: there is none. */
-async function newestInputOffset(context: KafkaContext, partition: number, { start, end }: LogBounds): Promise<bigint | undefined> {
-  for (let span = TAIL_OFFSETS, to = end; to > start; span *= 2n) {
-    const from = to - span < start ? start : to - span;
-    let newest: bigint | undefined;
-    for await (const message of messagesBetween(context, context.topics.output, partition, from, to))
-      newest = context.inputOffsetOf(message) ?? newest;
-    if (newest !== undefined) return newest;
-    to = from;
-  }
-  return undefined;
-}
-
-async function* messagesBetween(
-  { reader }: KafkaContext,
-  topic: string,
-  partition: number,
-  from: bigint,
-  to: bigint,
-): AsyncGenerator<LogMessage> {
-  for (let at = from; at < to;) {
-    const { messages, next } = await reader.read(topic, partition, at, { messages: 1_000, bytes: BATCH_BYTES_MAX });
-    for (const message of messages) if (message.offset < to) yield message;
-    if (next === at) return;
-    at = next;
-  }
 }
 
 async function checkPartitions({ wire, topics, partitions }: KafkaContext): Promise<void> {
