@@ -79,7 +79,7 @@ for (const [name, options] of BACKENDS) {
     for (const owner of OWNERS) assert.equal(await bodyOf(0, owner), "cql");
   });
 
-  test(`[LB13] [LBC2] Query: a conditional batch: USE_TRANSACTION, nothing changes (${name})`, async () => {
+  test(`[LB13] [LBC2] [LBD16] Query: a conditional batch: USE_TRANSACTION, nothing changes (${name})`, async () => {
     await started(options);
     const contents = ring.snapshot();
     const statement = "BEGIN BATCH INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'x') IF NOT EXISTS; APPLY BATCH";

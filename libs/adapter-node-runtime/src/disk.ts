@@ -1,5 +1,5 @@
 import { constants } from "node:fs";
-import { mkdir, open, readdir, rename, rmdir, statfs, unlink, type FileHandle } from "node:fs/promises";
+import { access, mkdir, open, readdir, rename, rmdir, statfs, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { diskSegments } from "@concord/runtime";
 import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "@concord/runtime";
@@ -23,7 +23,14 @@ export function nodeDisk(root: string): Disk {
     syncFolder: async (folder) => await syncFolder(at(folder)),
     rename: async (from, to) => {
       const [old, next] = [at(from), at(to)];
-      return await attempt(`rename ${old}`, rename(old, next), "ENOENT");
+      if (await attempt(`rename ${old}`, rename(old, next), "ENOENT")) return true;
+      // The system answers the same when the new name's folder is absent.
+      const hasFolder = await access(dirname(next)).then(
+        () => true,
+        () => false,
+      );
+      if (!hasFolder) throw failure(`rename ${old}`, new Error(`there is no folder ${dirname(next)}`));
+      return false;
     },
     remove: async (path) => {
       const full = at(path);

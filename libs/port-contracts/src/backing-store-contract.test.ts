@@ -58,12 +58,33 @@ class DeletesComeLate extends MemoryBackingStore {
   }
 }
 
+class EvidenceAlwaysHolds extends MemoryBackingStore {
+  override holds(): boolean {
+    return true;
+  }
+}
+
+class EvidenceNamesNothing extends MemoryBackingStore {
+  override async evidence(): Promise<Uint8Array> {
+    return new Uint8Array();
+  }
+}
+
+class ReadsLag extends MemoryBackingStore {
+  #late: readonly KeyValueOperation[] = [];
+
+  override async batch(operations: readonly KeyValueOperation[]): Promise<void> {
+    await super.batch(this.#late);
+    this.#late = operations;
+  }
+}
+
 backingStoreContract(
   test,
   subjectOf((model) => new MemoryBackingStore(model)),
 );
 
-for (const Fault of [FlushDoesNothing, FlushSyncsTheNewestLog, DeletesComeLate]) {
+for (const Fault of [FlushDoesNothing, FlushSyncsTheNewestLog, DeletesComeLate, EvidenceAlwaysHolds, EvidenceNamesNothing, ReadsLag]) {
   test(`BackingStore contract: seeded fault ${Fault.name}: found`, async () => {
     const failed = await failedCases(
       BACKING_STORE_CASES,

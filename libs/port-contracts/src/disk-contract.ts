@@ -159,6 +159,74 @@ const NAME_CASES: readonly Case[] = [
     expectEqual(await disk.remove("f"), true, "empty");
     expectEqual(await namesIn(disk, ""), [], "names");
   }),
+  simple("names: composed and decomposed Unicode, 255 bytes: files of their own", async (disk) => {
+    const names = ["\u00e9", "e\u0301", "\u{1f4f7}", "n".repeat(255)];
+    for (const [at, name] of names.entries()) await makeFile(disk, name, bytes(at));
+    for (const [at, name] of names.entries()) expectEqual(await contentOf(disk, name), bytes(at), name);
+    expectEqual((await disk.list("")).map(({ name }) => name).toSorted(), names.toSorted(), "names");
+  }),
+  simple("names: the same in two folders and above them: files of their own", async (disk) => {
+    await disk.makeFolder("f/g/h/i/j/k");
+    for (const [at, path] of ["a", "f/a", "f/g/h/i/j/k/a"].entries()) await makeFile(disk, path, bytes(at));
+    expectEqual(await disk.remove("f/a"), true, "remove");
+    expectEqual([await contentOf(disk, "a"), await contentOf(disk, "f/g/h/i/j/k/a")], [bytes(0), bytes(2)], "the others");
+  }),
+  simple("create: after a remove: a new file; who has the old one open reads that", async (disk) => {
+    const old = await makeFile(disk, "a", bytes(1, 2));
+    await disk.remove("a");
+    const fresh = await makeFile(disk, "a", bytes(3));
+    await old.write(0, [bytes(9)]);
+    expectEqual([fresh.size, await contentOf(disk, "a"), await old.read(0, 9)], [1, bytes(3), bytes(9, 2)], "old and new");
+  }),
+  simple("makeFolder: two racing: both resolve", async (disk) => {
+    await Promise.all([disk.makeFolder("f/g"), disk.makeFolder("f/g"), disk.makeFolder("f/h")]);
+    expectEqual(await namesIn(disk, "f"), ["folder g", "folder h"], "names");
+  }),
+  simple("makeFolder: a file has the name, or stands above it: STORE_FAILED, the file stays", async (disk) => {
+    await makeFile(disk, "a", bytes(1));
+    await expectCode(() => disk.makeFolder("a"), "STORE_FAILED", "the name");
+    await expectCode(() => disk.makeFolder("a/b"), "STORE_FAILED", "above");
+    expectEqual(await contentOf(disk, "a"), bytes(1), "content");
+  }),
+  simple("rename: onto itself: there, as it was", async (disk) => {
+    await makeFile(disk, "a", bytes(1));
+    expectEqual(await disk.rename("a", "a"), true, "rename");
+    expectEqual(await contentOf(disk, "a"), bytes(1), "content");
+  }),
+  simple("rename: to an absent folder: STORE_FAILED, the old name stays", async (disk) => {
+    await makeFile(disk, "a", bytes(1));
+    await expectCode(() => disk.rename("a", "f/a"), "STORE_FAILED", "rename");
+    expectEqual(await contentOf(disk, "a"), bytes(1), "content");
+  }),
+  simple("rename: two racing for one file: one moves it", async (disk) => {
+    await makeFile(disk, "a", bytes(1));
+    const moved = await Promise.all([disk.rename("a", "b"), disk.rename("a", "c")]);
+    expectEqual([moved.filter(Boolean).length, (await disk.list("")).length], [1, 1], "moves and names");
+  }),
+  simple("remove: two racing: one removes it", async (disk) => {
+    await makeFile(disk, "a");
+    expectEqual((await Promise.all([disk.remove("a"), disk.remove("a")])).filter(Boolean).length, 1, "removes");
+  }),
+  simple("remove: an absent folder, a folder that is made again: false; empty", async (disk) => {
+    expectEqual(await disk.remove("f/g"), false, "absent");
+    await disk.makeFolder("f");
+    await makeFile(disk, "f/a");
+    await disk.remove("f/a");
+    await disk.remove("f");
+    await disk.makeFolder("f");
+    expectEqual(await namesIn(disk, "f"), [], "names");
+  }),
+  simple("list: after removes and renames: what is there now", async (disk) => {
+    for (const path of ["a", "b", "c"]) await makeFile(disk, path);
+    await disk.remove("a");
+    await disk.rename("b", "d");
+    expectEqual(await namesIn(disk, ""), ["file c", "file d"], "names");
+  }),
+  simple("freeBytes: more than none, and not negative after a write", async (disk) => {
+    expectEqual((await disk.freeBytes()) > 0, true, "before");
+    await makeFile(disk, "a", new Uint8Array(4096));
+    expectEqual((await disk.freeBytes()) >= 0, true, "after");
+  }),
   simple("paths: those that leave the root: failed assertions", async (disk) => {
     for (const path of ["../a", "/a", "f/../../a", "./a", "f//a", "f/", "a\0b", "f\\..\\a"]) {
       await expectCode(() => disk.create(path), "INTERNAL", `create ${path}`);
@@ -256,6 +324,76 @@ const FILE_CASES: readonly Case[] = [
     expectEqual(file.size, 5, "size");
     expectEqual(await contentOf(disk, "b"), bytes(1, 8, 9, 0, 5), "content");
     expectEqual(await contentOf(disk, "a"), undefined, "the old name");
+  }),
+  simple("handles: two of a file: each reads what the other wrote, its size grows by its own writes", async (disk) => {
+    const one = await makeFile(disk, "a", bytes(1, 2));
+    const other = await disk.open("a");
+    await one.write(2, [bytes(3)]);
+    expectEqual([await other?.read(0, 9), one.size, other?.size], [bytes(1, 2, 3), 3, 2], "one wrote");
+    await other?.write(4, [bytes(5)]);
+    expectEqual([await one.read(0, 9), other?.size], [bytes(1, 2, 3, 0, 5), 5], "the other wrote");
+  }),
+  simple("handles: opened after the file grew: its size", async (disk) => {
+    const file = await makeFile(disk, "a", bytes(1));
+    await file.write(1, [new Uint8Array(9_999)]);
+    expectEqual((await disk.open("a"))?.size, 10_000, "size");
+  }),
+  simple("handles: one truncates: the other reads no more than is left", async (disk) => {
+    const one = await makeFile(disk, "a", bytes(1, 2, 3));
+    const other = await disk.open("a");
+    await one.truncate(1);
+    expectEqual(await other?.read(0, 3), bytes(1), "content");
+  }),
+  simple("handles: one is closed: the other goes on", async (disk) => {
+    const one = await makeFile(disk, "a", bytes(1));
+    const other = await disk.open("a");
+    await one.close();
+    await other?.write(1, [bytes(2)]);
+    await other?.sync();
+    expectEqual(await other?.read(0, 9), bytes(1, 2), "content");
+  }),
+  simple("close: again: harmless", async (disk) => {
+    const file = await makeFile(disk, "a", bytes(1));
+    await file.close();
+    await file.close();
+    expectEqual(await contentOf(disk, "a"), bytes(1), "content");
+  }),
+  simple("write: a hundred at the same time, each in its place: all of them", async (disk) => {
+    const file = await makeFile(disk, "a");
+    const places = Array.from({ length: 100 }, (_, at) => (at * 37) % 100);
+    await Promise.all(places.map((at) => file.write(at * 3, [bytes(at, at), bytes(at)])));
+    const expected = Array.from({ length: 300 }, (_, at) => Math.floor(at / 3));
+    expectEqual(await contentOf(disk, "a"), bytes(...expected), "content");
+  }),
+  simple("write: parts of one larger buffer: their own bytes", async (disk) => {
+    const buffer = bytes(0, 1, 2, 3, 4, 5, 6, 7);
+    const file = await makeFile(disk, "a");
+    await file.write(0, [buffer.subarray(5, 7), buffer.subarray(1, 3)]);
+    expectEqual(await contentOf(disk, "a"), bytes(5, 6, 1, 2), "content");
+  }),
+  simple("read: part by part, of a prime length each: what one read gives", async (disk) => {
+    const content = Uint8Array.from({ length: 10_000 }, (_, at) => (at * 7) & 255);
+    const file = await makeFile(disk, "a", content);
+    for (let at = 0; at < content.length; at += 613) expectEqual(await file.read(at, 613), content.slice(at, at + 613), `at ${at}`);
+  }),
+  simple("truncate: to nothing, then written: only what was written then", async (disk) => {
+    const file = await makeFile(disk, "a", bytes(1, 2, 3));
+    await file.truncate(0);
+    expectEqual([file.size, await contentOf(disk, "a")], [0, bytes()], "cut");
+    await file.write(2, [bytes(9)]);
+    expectEqual(await contentOf(disk, "a"), bytes(0, 0, 9), "written");
+  }),
+  simple("writeSynced: ten at the same time, with writes between them: all of them", async (disk) => {
+    const file = await makeFile(disk, "a");
+    const at = Array.from({ length: 20 }, (_, index) => index);
+    await Promise.all(at.map((index) => (index % 2 === 0 ? file.writeSynced(index, [bytes(index)]) : file.write(index, [bytes(index)]))));
+    expectEqual(await contentOf(disk, "a"), bytes(...at), "content");
+  }),
+  simple("sync: several of one file at the same time, and of its folder: all resolve", async (disk) => {
+    await disk.makeFolder("f");
+    const file = await makeFile(disk, "f/a", bytes(1));
+    await Promise.all([file.sync(), file.sync(), disk.syncFolder("f"), file.write(1, [bytes(2)]), file.sync()]);
+    expectEqual(await contentOf(disk, "f/a"), bytes(1, 2), "content");
   }),
   simple("use after close: failed assertion", async (disk) => {
     const file = await makeFile(disk, "a", bytes(1));

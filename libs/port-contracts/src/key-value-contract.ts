@@ -39,6 +39,17 @@ function simple(name: string, run: (store: KeyValue, subject: KeyValueSubject) =
   };
 }
 
+const text = (value: string): Uint8Array => new TextEncoder().encode(value);
+/** The same bytes in the middle of a larger buffer. */
+const viewOf = (bytes: Uint8Array): Uint8Array => Uint8Array.from([7, ...bytes, 7]).subarray(1, bytes.length + 1);
+const numbered = (n: number): Uint8Array => Uint8Array.of(3, n >> 8, n & 0xff);
+const behind = (name: Uint8Array): Uint8Array => Uint8Array.from([...name, 0]);
+const valueOf = async (store: KeyValue, name: Uint8Array): Promise<Uint8Array | undefined> => (await store.get(name))?.slice();
+
+async function allKeys(store: KeyValue): Promise<Uint8Array[]> {
+  return keysOf(await store.range({ ...EVERYTHING, limit: 100_000 }));
+}
+
 const POINT_CASES: readonly Case[] = [
   simple("get: absent key: undefined", async (store) => expectEqual(await store.get(key(1)), undefined, "get")),
   simple("get: present key: its value", async (_, subject) => {
@@ -80,6 +91,51 @@ const POINT_CASES: readonly Case[] = [
       read?.every((byte, at) => byte === value[at]),
       true,
       "content",
+    );
+  }),
+  simple("keys: 64 KiB, and another that differs in its last byte: apart", async (store) => {
+    const [one, other] = [new Uint8Array(65_536).fill(4), new Uint8Array(65_536).fill(4)];
+    other[65_535] = 5;
+    await store.batch([put(one, key(1)), put(other, key(2))], SYNC);
+    expectEqual([await valueOf(store, one), await valueOf(store, other)], [key(1), key(2)], "get");
+    expectEqual(await store.get(one.subarray(0, 65_535)), undefined, "a byte shorter");
+  }),
+  simple("keys: composed and decomposed Unicode: two keys", async (store) => {
+    await store.batch([put(text("\u00e9"), key(1)), put(text("e\u0301"), key(2)), put(text("\u{1f4f7}"), key(3))], SYNC);
+    expectEqual(
+      await Promise.all(["\u00e9", "e\u0301", "\u{1f4f7}"].map((each) => valueOf(store, text(each)))),
+      [key(1), key(2), key(3)],
+      "get",
+    );
+  }),
+  simple("keys and values: parts of larger buffers: their own bytes alone", async (store) => {
+    await store.batch([put(viewOf(key(1)), viewOf(key(8))), put(viewOf(key(2)), viewOf(key(9)))], SYNC);
+    expectEqual([await valueOf(store, key(1)), await valueOf(store, viewOf(key(2)))], [key(8), key(9)], "get");
+    expectEqual(keysOf(await store.range({ from: viewOf(key(2)), to: viewOf(key(3)), limit: 9 })), [key(2)], "range");
+    await store.batch([remove(viewOf(key(1)))], SYNC);
+    expectEqual(await allKeys(store), [key(2)], "keys");
+  }),
+  simple("getMany: a thousand keys, every third one absent: each in its place", async (store) => {
+    const names = Array.from({ length: 1_000 }, (_, at) => numbered((at * 389) % 1_000));
+    await store.batch(
+      names.filter((_, at) => at % 3 !== 0).map((name) => put(name, name)),
+      SYNC,
+    );
+    const found = await store.getMany(names);
+    expectEqual(
+      found.map((value) => value?.slice()),
+      names.map((name, at) => (at % 3 === 0 ? undefined : name)),
+      "getMany",
+    );
+  }),
+  simple("getMany: overwritten and deleted: as get", async (_, subject) => {
+    const store = await filled(subject);
+    await store.batch([put(key(1), key(0)), remove(key(2))], SYNC);
+    const names = [key(1), key(2), key(127)];
+    expectEqual(
+      (await store.getMany(names)).map((value) => value?.slice()),
+      await Promise.all(names.map((name) => valueOf(store, name))),
+      "getMany",
     );
   }),
 ];
@@ -134,6 +190,50 @@ const BATCH_CASES: readonly Case[] = [
     (await store.get(key(2)))?.fill(0);
     (await store.range(EVERYTHING))[3]?.value.fill(0);
     expectEqual((await store.get(key(2)))?.slice(), key(2, 9), "get");
+  }),
+  simple("batch: ten thousand operations: all of them", async (store) => {
+    const names = Array.from({ length: 10_000 }, (_, at) => numbered(at));
+    await store.batch(
+      names.map((name) => put(name, name)),
+      SYNC,
+    );
+    expectEqual((await allKeys(store)).length, names.length, "keys");
+    await store.batch(
+      names.filter((_, at) => at % 2 === 0).map((name) => remove(name)),
+      SYNC,
+    );
+    expectEqual((await allKeys(store)).length, names.length / 2, "after the deletes");
+  }),
+  simple("batch: twelve values of 1 MiB: all of them", async (store) => {
+    const names = Array.from({ length: 12 }, (_, at) => key(3, at));
+    await store.batch(
+      names.map((name, at) => put(name, new Uint8Array(1024 * 1024).fill(at))),
+      SYNC,
+    );
+    for (const [at, name] of names.entries()) {
+      const value = await store.get(name);
+      expectEqual([value?.length, value?.[0], value?.at(-1)], [1024 * 1024, at, at], `value ${at}`);
+    }
+  }),
+  simple("batch: everything is deleted and one is put: that one", async (_, subject) => {
+    const store = await filled(subject);
+    await store.batch([...LETTERS.map((name) => remove(name)), put(key(2), key(5))], SYNC);
+    expectEqual(await store.range(EVERYTHING), [{ key: key(2), value: key(5) }], "range");
+  }),
+  simple("batch: put, deleted, put again in batches of their own: the last value", async (store) => {
+    for (const operation of [put(key(1), key(1)), remove(key(1)), put(key(1), key(2))]) await store.batch([operation], SYNC);
+    expectEqual(await store.range(EVERYTHING), [{ key: key(1), value: key(2) }], "range");
+  }),
+  simple("batch: without sync: read at once", async (store) => {
+    await store.batch([put(key(1), key(1)), put(key(2), key(2))], { sync: false });
+    await store.batch([remove(key(1))], { sync: false });
+    expectEqual([await store.get(key(1)), await valueOf(store, key(2))], [undefined, key(2)], "get");
+    expectEqual(await allKeys(store), [key(2)], "keys");
+  }),
+  simple("batch: a hundred at the same time, synced and not: none overwrites another's keys", async (store) => {
+    const names = Array.from({ length: 100 }, (_, at) => numbered(at));
+    await Promise.all(names.map((name, at) => store.batch([put(name, name)], { sync: at % 3 === 0 })));
+    expectEqual(await allKeys(store), names, "keys");
   }),
 ];
 
@@ -196,6 +296,62 @@ const RANGE_CASES: readonly Case[] = [
       "values",
     );
   }),
+  simple("range: no entries wanted: none", async (_, subject) => {
+    const store = await filled(subject);
+    expectEqual(await store.range({ ...EVERYTHING, limit: 0 }), [], "range");
+    expectEqual(await store.range({ ...EVERYTHING, limit: 0, reverse: true }), [], "reverse");
+  }),
+  simple("range: page by page, each behind the last key: every entry once", async (_, subject) => {
+    const store = await filled(subject);
+    const found: Uint8Array[] = [];
+    for (let from = EVERYTHING.from; ;) {
+      const page = keysOf(await store.range({ ...EVERYTHING, from, limit: 2 }));
+      found.push(...page);
+      if (page.length < 2) break;
+      from = behind(page[1]!);
+    }
+    expectEqual(found, LETTERS, "keys");
+  }),
+  simple("range: page by page in reverse, each below the last key: every entry once", async (_, subject) => {
+    const store = await filled(subject);
+    const found: Uint8Array[] = [];
+    for (let to = EVERYTHING.to; ;) {
+      const page = keysOf(await store.range({ ...EVERYTHING, to, limit: 2, reverse: true }));
+      found.push(...page);
+      if (page.length < 2) break;
+      to = page[1]!;
+    }
+    expectEqual(found, LETTERS.toReversed(), "keys");
+  }),
+  simple("range: of a prefix: the key itself and what extends it, no other", async (_, subject) => {
+    const store = await filled(subject);
+    expectEqual(keysOf(await store.range({ from: key(1), to: key(2), limit: 10 })), [key(1), key(1, 0), key(1, 255)], "keys");
+  }),
+  simple("range: overwritten and deleted many times: each key once, with its newest value", async (store) => {
+    for (let round = 0; round < 30; round += 1) {
+      const changes = Array.from({ length: 20 }, (_, at) =>
+        (at + round) % 3 === 0 ? remove(numbered(at)) : put(numbered(at), key(round)),
+      );
+      await store.batch(changes, { sync: round % 10 === 0 });
+    }
+    const expected = Array.from({ length: 20 }, (_, at) => at).filter((at) => (at + 29) % 3 !== 0);
+    expectEqual(
+      await store.range(EVERYTHING),
+      expected.map((at) => ({ key: numbered(at), value: key(29) })),
+      "range",
+    );
+  }),
+  simple("range: while batches change what it reads: sorted, each key at most once, each batch whole", async (store) => {
+    const pair = (round: number): KeyValueOperation[] => [put(key(1), key(round)), put(key(2), key(round))];
+    await store.batch(pair(0), SYNC);
+    const written = Promise.all(Array.from({ length: 40 }, (_, at) => store.batch(pair(at + 1), { sync: at % 8 === 0 })));
+    for (let reads = 0; reads < 20; reads += 1) {
+      const entries = await store.range(EVERYTHING);
+      expectEqual(keysOf(entries), [key(1), key(2)], "keys");
+      expectEqual(entries[0]?.value.slice(), entries[1]?.value.slice(), "values of one batch");
+    }
+    await written;
+  }),
 ];
 
 const DURABILITY_CASES: readonly Case[] = [
@@ -216,6 +372,45 @@ const DURABILITY_CASES: readonly Case[] = [
     await store.batch([put(key(1), key(1)), put(key(2), key(2))], { sync: false });
     const seen = (await (await subject.crash()).range(EVERYTHING)).length;
     expectEqual(seen === 0 || seen === 2, true, `${seen} of 2 entries`);
+  }),
+  simple("reopen: after deletes and overwrites: as before the close", async (_, subject) => {
+    const store = await filled(subject);
+    await store.batch([remove(key(2)), put(key(1), key(5)), remove(key(255))], SYNC);
+    const before = await store.range(EVERYTHING);
+    const expected = before.map((entry) => ({ key: entry.key.slice(), value: entry.value.slice() }));
+    expectEqual(await (await subject.reopen()).range(EVERYTHING), expected, "range");
+  }),
+  simple("crash: a synced delete, a synced overwrite: neither is undone", async (_, subject) => {
+    const store = await filled(subject);
+    await store.batch([remove(key(2)), put(key(1), key(5))], SYNC);
+    const after = await subject.crash();
+    expectEqual([await after.get(key(2)), await valueOf(after, key(1))], [undefined, key(5)], "get");
+  }),
+  simple("crash: an unsynced delete: undone whole, or done whole", async (_, subject) => {
+    const store = await filled(subject);
+    await store.batch([remove(key(1)), remove(key(255))], { sync: false });
+    const after = await subject.crash();
+    expectEqual((await after.get(key(1))) === undefined, (await after.get(key(255))) === undefined, "both or none");
+    expectEqual(await valueOf(after, key(2)), key(2, 9), "another key");
+  }),
+  simple("crash: synced batches at the same time: each that resolved is there", async (store, subject) => {
+    const names = Array.from({ length: 50 }, (_, at) => numbered(at));
+    await Promise.all(names.map((name) => store.batch([put(name, name)], SYNC)));
+    expectEqual(await allKeys(await subject.crash()), names, "keys");
+  }),
+  simple("crash: a synced value of 1 MiB behind many small ones: every byte", async (store, subject) => {
+    for (let at = 0; at < 50; at += 1) await store.batch([put(numbered(at), numbered(at))], { sync: false });
+    await store.batch([put(key(9), new Uint8Array(1024 * 1024).fill(6))], SYNC);
+    const after = await subject.crash();
+    const value = await after.get(key(9));
+    expectEqual([value?.length, value?.every((byte) => byte === 6)], [1024 * 1024, true], "value");
+    expectEqual((await allKeys(after)).length, 51, "keys");
+  }),
+  simple("crash: the store that is opened then takes batches, over what was there", async (store, subject) => {
+    await store.batch([put(key(1), key(1))], SYNC);
+    const after = await subject.crash();
+    await after.batch([put(key(2), key(2)), remove(key(1))], SYNC);
+    expectEqual(await after.range(EVERYTHING), [{ key: key(2), value: key(2) }], "range");
   }),
 ];
 

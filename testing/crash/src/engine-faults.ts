@@ -23,14 +23,16 @@ import { RowSubject } from "./rows/row-subject.ts";
 import { problems, type Subject } from "./subject.ts";
 
 const HOLD_S = 6;
+/** A load that stands still for less has not noticed a fault. */
+const NOTICED_S = 2;
 /** A fault that no load noticed which stands on the engine shows nothing: it is made again, so often. */
 const TRIES_MAX = 3;
 const HELP = `npm run engines:faults -- [--minutes N] [--nodes N] [--engines DIR] [--keep]
 
 Runs storage-proxies, coordinators, a gateway and a dedup worker on Cassandra, Kafka and Ceph, under the loads of npm run crash and one of logged batches. In
-each round the OSD, a broker and a Cassandra node are paused for ${HOLD_S} s, then killed and started again. After each fault all loads must go on; one at
-which no load that stands on the engine had indeterminate operations, or stood still meanwhile, does not count and is made again. Printed: per fault what was indeterminate and the longest gap of each load; in the end what the judges found. Exit code 0
-only if nothing is lost, dirty, leaked, dangling or delivered twice.
+each round the OSD, a broker and a Cassandra node are paused for ${HOLD_S} s, then killed and started again. After each fault all loads must go on. It counts if a load that
+stands on the engine had indeterminate operations, or stood still for at least ${NOTICED_S} s and twice as long as before all faults; otherwise it is made again. Printed: per fault what
+was indeterminate and the longest gap of each load; in the end what the judges found. Exit code 0 only if nothing is lost, dirty, leaked, dangling or delivered twice.
 
   --minutes N    rounds begin until then; at least one (default 0)
   --nodes N      nodes of Cassandra and of Kafka that are started here, 1 or 3 (default 1)
@@ -75,6 +77,8 @@ interface Load {
   readonly acknowledged: () => number;
   /** The longest time without an acknowledgement since it was asked for last. */
   gapMs: number;
+  /** The longest one before the first fault. */
+  calmGapMs: number;
   changedAtMs: number;
   known: number;
 }
@@ -167,7 +171,7 @@ function loadsOf(constellation: Constellation, installed: Installed): readonly L
   const clients = { client: installed.client, random: Math.random };
   const rows = new RowSubject("txn-coordinator", constellation, clients);
   const load = (name: string, subject: Subject, acknowledged = () => subject.tally.acknowledged): Load => {
-    return { name, subject, acknowledged, gapMs: 0, changedAtMs: performance.now(), known: 0 };
+    return { name, subject, acknowledged, gapMs: 0, calmGapMs: 0, changedAtMs: performance.now(), known: 0 };
   };
   return [
     load("transactions", rows, () => rows.acknowledged),
@@ -211,6 +215,9 @@ async function underLoad(loads: readonly Load[], faults: (progress: () => Promis
   };
   try {
     await progress();
+    for (const load of loads) load.gapMs = 0;
+    await progress();
+    for (const load of loads) load.calmGapMs = load.gapMs;
     await faults(progress);
   } finally {
     stopping.abort();
@@ -248,8 +255,8 @@ async function hit({ loads, target, fault: { fault, mend }, command, progress }:
     const gaps = loads.map(({ name, gapMs }) => `${name} ${(gapMs / 1000).toFixed(1)}`).join(", ");
     console.log(`${nameOf(target)}: ${fault} ${HOLD_S} s, ${mend}: all loads went on within ${(afterMs / 1000).toFixed(1)} s`);
     console.log(`  indeterminate: ${counts}; longest gap in s: ${gaps}`);
-    const isNoticed = ({ name, gapMs }: Load, at: number): boolean =>
-      LOADS_ON[target.engine].includes(name) && (indeterminate[at]! > 0 || gapMs >= HOLD_MS);
+    const isNoticed = ({ name, gapMs, calmGapMs }: Load, at: number): boolean =>
+      LOADS_ON[target.engine].includes(name) && (indeterminate[at]! > 0 || gapMs >= Math.max(2 * calmGapMs, NOTICED_S * 1_000));
     if (loads.some(isNoticed)) return true;
   }
   return false;

@@ -48,7 +48,7 @@ objectMetadataContract(
   },
 );
 
-test("[OGD15] a commit that is held up, then a conflict: it is not carried out when it arrives, though its conditions hold again", async () => {
+test("[OGD15] [LBC2] a commit that is held up, then a conflict: it is not carried out when it arrives, though its conditions hold again", async () => {
   const { metadata, session } = await opened();
   const [one, other] = [metadata(), metadata()];
   assert.equal((await put(one, row(OTHER_KEY, 1n))).kind, "committed");
