@@ -1,5 +1,14 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
-import type { BucketSettings, ChecksumAlgorithm, NamedPart, ObjectAttributes, StoredChecksum, StoredObject, Versioning } from "./rows.ts";
+import type {
+  ObjectAcl,
+  BucketSettings,
+  ChecksumAlgorithm,
+  NamedPart,
+  ObjectAttributes,
+  StoredChecksum,
+  StoredObject,
+  Versioning,
+} from "./rows.ts";
 
 /** An incoming body. The kit behind it checks signature, length and digests while the bytes pass. */
 export interface UploadBody {
@@ -17,7 +26,14 @@ export interface Precondition {
   readonly ifNoneMatch?: readonly string[];
   readonly ifModifiedSinceMs?: number;
   readonly ifUnmodifiedSinceMs?: number;
+  readonly judge?: JudgeObject | undefined;
 }
+
+/**
+ * Throws when the caller has no right to the object: called before every other condition with exactly the object that a read serves, or that a
+ * write or a delete replaces or removes; undefined: there is none.
+ */
+export type JudgeObject = (object: Pick<StoredObject, "acl"> | undefined) => void;
 
 /** Conditions of a delete, of which all must hold. Without an object If-Match fails, the others hold. */
 export interface DeleteCondition {
@@ -26,6 +42,7 @@ export interface DeleteCondition {
   /** Compared in whole seconds. */
   readonly modifiedMs?: number;
   readonly sizeBytes?: number;
+  readonly judge?: JudgeObject | undefined;
 }
 
 export interface Stored {
@@ -69,6 +86,8 @@ export interface ListedObject {
   readonly etag: string;
   readonly modifiedMs: number;
   readonly checksum: StoredChecksum | undefined;
+  /** Where it is another than the bucket's. */
+  readonly owner: string | undefined;
 }
 
 export interface ListRequest {
@@ -99,7 +118,7 @@ export interface ListedVersion {
   readonly isLatest: boolean;
   readonly modifiedMs: number;
   /** Undefined: a delete marker. */
-  readonly object: Pick<ListedObject, "sizeBytes" | "etag" | "checksum"> | undefined;
+  readonly object: Pick<ListedObject, "sizeBytes" | "etag" | "checksum" | "owner"> | undefined;
 }
 
 export interface VersionListing {
@@ -120,6 +139,7 @@ export interface BucketInfo {
 export interface NewUpload {
   readonly attributes: ObjectAttributes;
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
+  readonly acl?: ObjectAcl | undefined;
 }
 
 /** What an object that was uploaded in parts consists of. */
@@ -143,6 +163,7 @@ export interface ListedUpload {
   readonly key: string;
   readonly uploadId: bigint;
   readonly initiatedMs: number;
+  readonly owner: string | undefined;
 }
 
 /** The source of a copy. */
@@ -159,7 +180,13 @@ export interface ObjectStore {
   /** The same store for one request: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
   judgedBy(bucket: string, settings: bigint): ObjectStore;
   // buckets.ts
-  createBucket(request: { bucket: string; tenant: string; region: string }): Promise<void>;
+  /** With these documents as settings; with some, one's own bucket must not have others: BUCKET_EXISTS (field "own"). */
+  createBucket(request: {
+    bucket: string;
+    tenant: string;
+    region: string;
+    documents?: Readonly<Record<string, string>> | undefined;
+  }): Promise<void>;
   /** BUCKET_UNKNOWN. */
   headBucket(bucket: string): Promise<BucketInfo>;
   listBuckets(tenant: string): Promise<readonly BucketInfo[]>;
@@ -180,6 +207,7 @@ export interface ObjectStore {
     key: string;
     body: UploadBody;
     attributes: ObjectAttributes;
+    acl?: ObjectAcl | undefined;
     precondition: Precondition;
   }): Promise<Stored>;
   getObject(request: {
@@ -209,10 +237,19 @@ export interface ObjectStore {
   listVersions(request: ListVersionsRequest): Promise<VersionListing>;
   objectTags(bucket: string, key: string, versionId?: string): Promise<Readonly<Record<string, string>>>;
   setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>, versionId?: string): Promise<void>;
+  /** `change` makes it of the object as it is, or throws; it may be called again. */
+  setObjectAcl(request: {
+    bucket: string;
+    key: string;
+    versionId?: string | undefined;
+    change: (object: Pick<StoredObject, "acl">) => ObjectAcl | undefined;
+  }): Promise<void>;
+  /** The copy's ACL is its own. */
   copyObject(request: {
     source: CopySource;
     bucket: string;
     key: string;
+    acl?: ObjectAcl | undefined;
     attributes: ObjectAttributes | undefined;
     tags: Readonly<Record<string, string>> | undefined;
     precondition: Precondition;
@@ -229,11 +266,19 @@ export interface ObjectStore {
     source: CopySource;
     digest: CopyDigest;
   }): Promise<Copied>;
-  listParts(request: { bucket: string; key: string; uploadId: bigint; after: number; limit: number }): Promise<{
+  listParts(request: {
+    bucket: string;
+    key: string;
+    uploadId: bigint;
+    after: number;
+    limit: number;
+    judge?: JudgeObject | undefined;
+  }): Promise<{
     readonly parts: readonly ListedPart[];
     readonly next: number | undefined;
     readonly initiatedMs: number;
     readonly checksum: NewUpload["checksum"];
+    readonly owner: string | undefined;
   }>;
   listUploads(request: {
     bucket: string;
@@ -255,7 +300,7 @@ export interface ObjectStore {
     precondition: Precondition;
     combine: CombineDigests;
   }): Promise<Stored>;
-  abortUpload(request: { bucket: string; key: string; uploadId: bigint }): Promise<void>;
+  abortUpload(request: { bucket: string; key: string; uploadId: bigint; judge?: JudgeObject | undefined }): Promise<void>;
 }
 
 /** Digests while bytes are copied; made by the kit, since domain code imports no hash functions. */

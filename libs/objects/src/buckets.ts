@@ -17,11 +17,12 @@ export interface NewBucket {
   readonly bucket: string;
   readonly tenant: string;
   readonly region: string;
+  readonly documents?: BucketSettings["documents"] | undefined;
 }
 
 /**
  * Makes a bucket, in steps that the next caller can finish: its row (making), its headers (open), its row (open). The same tenant's
- * bucket is there already: fine (S3). BUCKET_EXISTS: it is another tenant's.
+ * bucket is there already: fine (S3), unless other settings are asked for. BUCKET_EXISTS: that, or it is another tenant's.
  */
 export async function createBucket(context: ObjectStoreContext, request: NewBucket): Promise<void> {
   checkBucketName(request.bucket);
@@ -36,7 +37,10 @@ async function createInTurn(context: ObjectStoreContext, request: NewBucket): Pr
     switch (found?.row.state) {
       case "open":
       case "changing":
-        if (found.row.tenant === request.tenant) return;
+        if (found.row.tenant === request.tenant) {
+          checkSameSettings(found.row, request);
+          return;
+        }
         throw new ConcordError("BUCKET_EXISTS", "the name belongs to another source", { metadata: { bucket: request.bucket } });
       case "removing":
         // A removal that runs or broke off: finish or undo it, then look again.
@@ -50,6 +54,11 @@ async function createInTurn(context: ObjectStoreContext, request: NewBucket): Pr
     }
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others change this bucket");
+}
+
+function checkSameSettings({ settings = NO_SETTINGS }: BucketRow, { bucket, documents = {} }: NewBucket): void {
+  if (Object.entries(documents).every(([name, text]) => settings.documents[name] === text)) return;
+  throw new ConcordError("BUCKET_EXISTS", "the bucket is there, with other settings", { metadata: { bucket, field: "own" } });
 }
 
 /** BUCKET_UNKNOWN, also for one that is being made. */
@@ -219,8 +228,8 @@ async function isStill(context: ObjectStoreContext, { row, version }: Versioned<
 
 /** Continues a making, a change or a removal; the request that began it finds itself overtaken (I8). */
 export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
-  const { name: bucket, tenant, region, state } = found.row;
-  if (state === "making") await makeBucket(context, { bucket, tenant, region }, found);
+  const { name: bucket, tenant, region, state, settings } = found.row;
+  if (state === "making") await makeBucket(context, { bucket, tenant, region, documents: settings?.documents }, found);
   if (state === "changing") await changeBucket(context, found, found.row);
   if (state === "removing") await removeBucket(context, found);
 }
@@ -241,7 +250,7 @@ export async function forgetBucket(context: ObjectStoreContext, found: Versioned
 /** False: another request was faster. */
 async function makeBucket(
   context: ObjectStoreContext,
-  { bucket, tenant, region }: NewBucket,
+  { bucket, tenant, region, documents = {} }: NewBucket,
   found: Versioned<BucketRow> | undefined,
 ): Promise<boolean> {
   // Rows of a removed bucket may still be garbage in its old shards: the number stays until they are gone.
@@ -256,7 +265,7 @@ async function makeBucket(
     shards,
     state: "making",
     tags: {},
-    ...settingsAfter(found?.row, tenant),
+    ...settingsAfter(found?.row, tenant, documents),
   };
   const mine = await commitBucket(context, found, row);
   context.failpoint("bucket:after-making");
@@ -266,10 +275,11 @@ async function makeBucket(
   return (await commitBucket(context, mine, { ...row, state: "open" })) !== undefined;
 }
 
-/** A bucket made again has no settings, under a number that a write which was judged by those of its former owner does not know (I17). */
-function settingsAfter(former: BucketRow | undefined, tenant: string): Pick<BucketRow, "settings"> {
-  if (former === undefined || (former.settings === undefined && former.tenant === tenant)) return {};
-  return { settings: { number: (former.settings?.number ?? 0n) + 1n, documents: {} } };
+/** A bucket made again has a number of settings that a write which was judged by those of its former owner does not know (I17). */
+function settingsAfter(former: BucketRow | undefined, tenant: string, documents: BucketSettings["documents"]): Pick<BucketRow, "settings"> {
+  const isPlain = former === undefined || (former.settings === undefined && former.tenant === tenant);
+  if (isPlain && Object.keys(documents).length === 0) return {};
+  return { settings: { number: (former?.settings?.number ?? 0n) + 1n, documents } };
 }
 
 /** `row` in place of the one that was found, and every header as it says. False: another request was faster. */

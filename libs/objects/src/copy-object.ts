@@ -16,6 +16,7 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
     key: request.key,
     body: copyBody(found, request.digest),
     attributes: { ...copied, tags: request.tags ?? attributes.tags },
+    acl: request.acl,
     precondition: request.precondition,
   });
   return { ...stored, ...sourceVersion(found) };

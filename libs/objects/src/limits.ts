@@ -67,6 +67,8 @@ export const TAG_NAME_MAX = 128;
 export const TAG_VALUE_MAX = 256;
 /** Names and values of user metadata together. */
 export const METADATA_BYTES_MAX = 2048;
+/** Of a stored ACL: a hundred grants of ids with 64 characters fit. */
+export const ACL_CHARS_MAX = 16 * 1024;
 
 /**
  * How long a request watches a bucket that another one is making, changing or removing before it takes that over: in the end longer than that

@@ -81,7 +81,7 @@ test("list: what an entry tells", async () => {
   const etag = await put(fixture, "a", "123", { checksum: { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" } });
   const listing = await list(fixture, {});
   const checksum = { algorithm: "CRC32", type: "FULL_OBJECT", value: "x" };
-  assert.deepEqual(listing.objects, [{ key: "a", sizeBytes: 3, etag, modifiedMs: fixture.clock.nowMs(), checksum }]);
+  assert.deepEqual(listing.objects, [{ key: "a", sizeBytes: 3, etag, modifiedMs: fixture.clock.nowMs(), checksum, owner: undefined }]);
 });
 
 test("list: a and a/b side by side, keys of 1024 bytes: as any others", async () => {

@@ -63,8 +63,8 @@ async function peekWithin(rows: MergedRows, limit: number): ReturnType<MergedRow
 }
 
 function listed(key: string, value: Uint8Array): ListedObject {
-  const { sizeBytes, etag, modifiedMs, checksum } = decodeRowAs("object", value);
-  return { key, sizeBytes, etag, modifiedMs, checksum };
+  const { sizeBytes, etag, modifiedMs, checksum, acl } = decodeRowAs("object", value);
+  return { key, sizeBytes, etag, modifiedMs, checksum, owner: acl?.owner };
 }
 
 export function checkListing(context: ObjectStoreContext, { prefix, after, delimiter, limit }: Omit<ListRequest, "bucket">): void {

@@ -207,6 +207,6 @@ function entryOf(found: MetadataRow): Entry {
   const { version, row } = versionOf(found);
   const name = nameOf({ version, row });
   if (row.kind === "marker") return { version: name, modifiedMs: row.modifiedMs, object: undefined };
-  const { sizeBytes, etag, checksum, modifiedMs } = row;
-  return { version: name, modifiedMs, object: { sizeBytes, etag, checksum } };
+  const { sizeBytes, etag, checksum, modifiedMs, acl } = row;
+  return { version: name, modifiedMs, object: { sizeBytes, etag, checksum, owner: acl?.owner } };
 }

@@ -1,5 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import {
+  ACL_CHARS_MAX,
   BUCKET_NAME_MAX,
   BUCKET_NAME_MIN,
   KEY_BYTES_MAX,
@@ -9,7 +10,7 @@ import {
   TAGS_BUCKET_MAX,
   TAGS_OBJECT_MAX,
 } from "./limits.ts";
-import type { ObjectAttributes } from "./rows.ts";
+import type { ObjectAcl, ObjectAttributes } from "./rows.ts";
 
 const encoder = new TextEncoder();
 const RESERVED_STARTS = ["xn--", "sthree-", "amzn-s3-demo-"];
@@ -43,6 +44,11 @@ export function checkAttributes(attributes: ObjectAttributes): void {
     throw new ConcordError("LIMIT_EXCEEDED", `user metadata has at most ${METADATA_BYTES_MAX} bytes`, { metadata: { limit: "metadata" } });
   }
   checkTags("object", attributes.tags);
+}
+
+export function checkAcl(acl: ObjectAcl | undefined): void {
+  if (acl !== undefined && acl.owner.length + acl.grants.length > ACL_CHARS_MAX)
+    throw new ConcordError("LIMIT_EXCEEDED", `an ACL has at most ${ACL_CHARS_MAX} characters`, { metadata: { limit: "acl" } });
 }
 
 export function checkTags(of: "object" | "bucket", tags: Readonly<Record<string, string>>): void {

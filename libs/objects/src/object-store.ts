@@ -1,5 +1,6 @@
 import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
+import { setObjectAcl } from "./acls.ts";
 import { BucketCache } from "./bucket-cache.ts";
 import { BucketTurns } from "./bucket-turns.ts";
 import {
@@ -62,6 +63,7 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     listVersions: (request) => listVersions(context, request),
     objectTags: (bucket, key, versionId) => objectTags(context, bucket, key, versionId),
     setObjectTags: (bucket, key, tags, versionId) => setObjectTags(context, bucket, key, tags, versionId),
+    setObjectAcl: (request) => setObjectAcl(context, request),
     copyObject: (request) => copyObject(context, request),
     createUpload: (request) => createUpload(context, request),
     putPart: (request) => putPart(context, request),

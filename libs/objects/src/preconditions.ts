@@ -7,6 +7,7 @@ import type { StoredObject } from "./rows.ts";
  * If-Modified-Since: NOT_MODIFIED.
  */
 export function checkReadCondition(condition: Precondition, object: StoredObject): void {
+  condition.judge?.(object);
   if (condition.ifMatch !== undefined) {
     if (!names(condition.ifMatch, object)) throw failed("If-Match");
   } else if (condition.ifUnmodifiedSinceMs !== undefined && modifiedAfter(object, condition.ifUnmodifiedSinceMs)) {
@@ -31,6 +32,7 @@ export function checkCopyCondition(condition: Precondition, object: StoredObject
 
 /** Conditions of a write, against what the key holds now. OBJECT_UNKNOWN: If-Match where there is nothing (S3). */
 export function checkWriteCondition(condition: Precondition, object: StoredObject | undefined): void {
+  condition.judge?.(object);
   if (condition.ifMatch !== undefined) {
     if (object === undefined) throw new ConcordError("OBJECT_UNKNOWN", "If-Match: there is no such object");
     if (!names(condition.ifMatch, object)) throw failed("If-Match");
@@ -39,7 +41,9 @@ export function checkWriteCondition(condition: Precondition, object: StoredObjec
 }
 
 /** Conditions of a delete, against what the key holds now. OBJECT_UNKNOWN as for writes. */
-export function checkDeleteCondition({ ifMatch, modifiedMs, sizeBytes }: DeleteCondition, object: StoredObject | undefined): void {
+export function checkDeleteCondition(condition: DeleteCondition, object: StoredObject | undefined): void {
+  condition.judge?.(object);
+  const { ifMatch, modifiedMs, sizeBytes } = condition;
   checkWriteCondition(ifMatch === undefined ? {} : { ifMatch }, object);
   if (object === undefined) return;
   if (sizeBytes !== undefined && object.sizeBytes !== sizeBytes) throw failed("x-amz-if-match-size");

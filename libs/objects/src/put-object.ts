@@ -3,10 +3,10 @@ import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { countUsage, headOf } from "./head-row.ts";
-import { checkAttributes, checkKey } from "./names.ts";
+import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
-import type { ObjectAttributes, StoredObject } from "./rows.ts";
+import type { ObjectAcl, ObjectAttributes, StoredObject } from "./rows.ts";
 import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
@@ -16,6 +16,7 @@ export interface PutRequest {
   readonly key: string;
   readonly body: UploadBody;
   readonly attributes: ObjectAttributes;
+  readonly acl?: ObjectAcl | undefined;
   readonly precondition: Precondition;
 }
 
@@ -24,6 +25,7 @@ interface Upload {
   readonly guid: bigint;
   readonly body: StoredBody;
   readonly attributes: ObjectAttributes;
+  readonly acl: ObjectAcl | undefined;
   readonly precondition: Precondition;
 }
 
@@ -32,9 +34,10 @@ interface Upload {
  * PRECONDITION_FAILED, OBJECT_UNKNOWN (If-Match of nothing), BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN: it may be stored (OGD2).
  */
 export async function putObject(context: ObjectStoreContext, request: PutRequest): Promise<Stored> {
-  const { bucket, key, attributes, precondition } = request;
+  const { bucket, key, attributes, acl, precondition } = request;
   checkKey(key);
   checkAttributes(attributes);
+  checkAcl(acl);
   // 1. Read the current rows. An upload that must be refused is refused before its body; and the version that the first commit names is read
   //    before the blob exists, so a commit of ours after our epoch was recovered finds its fence (OGD3).
   const guid = await context.guids.next();
@@ -44,7 +47,7 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
   const body = await storeBody(context, request.body, { view, blob, inlineBytesMax: context.limits.inlineBytesMax });
   // 3. The row: one commit, visible and durable at once.
-  return await commitUpload(context, view, { guid, body, attributes, precondition });
+  return await commitUpload(context, view, { guid, body, attributes, acl, precondition });
 }
 
 /** The loser of a race looks at the row that won and tries again; the bytes stay where they are (OGD4). */
@@ -129,8 +132,8 @@ function fencedError(applied: "no" | "unknown"): ConcordError {
   return new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was stored; it is not there now");
 }
 
-function newObject(context: ObjectStoreContext, { body, attributes }: Upload, { version }: Succession): StoredObject {
+function newObject(context: ObjectStoreContext, { body, attributes, acl }: Upload, { version }: Succession): StoredObject {
   const { content, sizeBytes, md5Hex, checksum } = body;
-  const named = version === undefined ? {} : { version };
-  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum, ...named };
+  const more = { ...(version === undefined ? {} : { version }), ...(acl === undefined ? {} : { acl }) };
+  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum, ...more };
 }

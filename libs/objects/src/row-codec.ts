@@ -10,6 +10,7 @@ import type {
   EpochRow,
   GcEntry,
   NamedPart,
+  ObjectAcl,
   ObjectAttributes,
   ObjectVersion,
   PartRow,
@@ -24,8 +25,10 @@ import type {
   Versioning,
 } from "./rows.ts";
 
-/** Rows on disk, version 1: version byte, kind byte, fields. Golden bytes are tested. */
+/** Rows on disk: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
+/** Only of rows that have an ACL, which is behind the other fields: a gateway that does not know ACLs refuses them (decision 0019). */
+const ACL_VERSION = 2;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
@@ -59,6 +62,7 @@ const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as c
 
 export function encodeRow(row: Row): Uint8Array {
   const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
+  if ((row.kind === "object" || row.kind === "upload") && row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
   writer.u8(VERSION).u8(tagOf(row));
   switch (row.kind) {
     case "object":
@@ -113,10 +117,35 @@ export function encodeRow(row: Row): Uint8Array {
 export function decodeRow(bytes: Uint8Array): Row {
   const reader = new ByteReader(bytes);
   const version = reader.u8();
-  if (version !== VERSION) throw corrupt(`a row of format version ${version}, known is ${VERSION}`);
-  const row = readRow(reader, reader.u8());
+  if (version !== VERSION && version !== ACL_VERSION)
+    throw corrupt(`a row of format version ${version}, known are ${VERSION} to ${ACL_VERSION}`);
+  const tag = reader.u8();
+  const row = version === VERSION ? readRow(reader, tag) : readWithAcl(reader, tag);
   reader.end();
   return row;
+}
+
+function encodeWithAcl(writer: ByteWriter, row: StoredObject | UploadRow, { owner, grants }: ObjectAcl): Uint8Array {
+  writer.u8(ACL_VERSION).u8(KIND_TAGS[row.kind]);
+  if (row.kind === "upload") {
+    writeUpload(writer, row);
+  } else {
+    writeObject(writer, row);
+    writeOptional(writer, row.version, writeVersion);
+  }
+  return writer.text(owner).text(grants).finish();
+}
+
+function readWithAcl(reader: ByteReader, tag: number): StoredObject | UploadRow {
+  if (tag === KIND_TAGS.upload) return { ...readUpload(reader), acl: readAcl(reader) };
+  if (tag !== KIND_TAGS.object) throw corrupt(`a row of kind ${tag} with an ACL`);
+  const object = readObject(reader);
+  const version = readOptional(reader, readVersion);
+  return { ...object, ...(version === undefined ? {} : { version }), acl: readAcl(reader) };
+}
+
+function readAcl(reader: ByteReader): ObjectAcl {
+  return { owner: reader.text(), grants: reader.text() };
 }
 
 /** Whether the row is a delete marker, without decoding it. */

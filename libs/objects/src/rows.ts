@@ -63,6 +63,14 @@ export interface StoredObject {
   readonly checksum: StoredChecksum | undefined;
   /** Absent: the null version, written before its bucket was versioned; ordered by the version of its row. */
   readonly version?: ObjectVersion;
+  readonly acl?: ObjectAcl;
+}
+
+/** Whose an object is, and who else may do what with it. Absent: it is the bucket owner's, and others may do nothing. */
+export interface ObjectAcl {
+  readonly owner: string;
+  /** As the callers of the store read it. */
+  readonly grants: string;
 }
 
 /** One entry of a completed part list, as the client named it. */
@@ -92,6 +100,8 @@ export interface UploadRow {
   readonly attributes: ObjectAttributes;
   /** The algorithm and type the parts and the object are checked with; undefined: none asked for. */
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
+  /** Of the object that it becomes. */
+  readonly acl?: ObjectAcl;
 }
 
 /** A part that arrived. Parts are blobs whatever their size. */

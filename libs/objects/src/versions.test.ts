@@ -376,7 +376,7 @@ for (const [keys, each] of [
     assert.equal(page.versions.length, 1000);
     assert.ok(rows.most <= 16 * 50, `${rows.most} at once`);
     assert.ok(rows.inAll <= 2200, `${rows.inAll} in all`);
-    assert.deepEqual(Object.keys(page.versions[0]!.object!).toSorted(), ["checksum", "etag", "sizeBytes"]);
+    assert.deepEqual(Object.keys(page.versions[0]!.object!).toSorted(), ["checksum", "etag", "owner", "sizeBytes"]);
   });
 }
 

@@ -13,6 +13,7 @@ import {
   type BucketAccess,
   type Caller,
   type ConditionFacts,
+  type Grant,
   type Policy,
   type S3Action,
 } from "./index.ts";
@@ -23,6 +24,8 @@ const ANN: Caller = { kind: "tenant", tenant: "ann" };
 const BOB: Caller = { kind: "tenant", tenant: "bob" };
 const ANYONE: Caller = { kind: "anonymous" };
 const OPEN = { blockPublicAcls: false, ignorePublicAcls: false, blockPublicPolicy: false, restrictPublicBuckets: false };
+
+const full = (id: string): Grant => ({ grantee: { kind: "tenant", id }, permission: "FULL_CONTROL" });
 
 type Json = Readonly<Record<string, unknown>>;
 const ALLOW: Json = { Effect: "Allow", Principal: "*", Action: "s3:GetObject", Resource: "arn:aws:s3:::photos/*" };
@@ -43,7 +46,8 @@ const refusal = (text: string): string => {
 };
 
 function decided(access: Partial<BucketAccess>, request: Partial<AccessRequest>): string {
-  const bucket = { bucket: "photos", owner: "ann", policy: undefined, block: OPEN, publicAccess: "possible", ...access } as const;
+  const standard = { ownership: "BucketOwnerEnforced", grants: [full("ann")], block: OPEN, publicAccess: "possible" } as const;
+  const bucket = { bucket: "photos", owner: "ann", policy: undefined, ...standard, ...access };
   const { kind, by } = authorize(bucket, { caller: BOB, action: "s3:GetObject", key: "k", facts: {}, ...request });
   return `${kind} by ${by}`;
 }

@@ -44,6 +44,7 @@ const SAID_BY_S3: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 /** Where S3 has a code of its own for what our metadata names. */
 const S3_CODES_BY_FIELD: Readonly<Record<string, S3ErrorCode>> = {
+  "BUCKET_EXISTS own": "BucketAlreadyOwnedByYou",
   "MALFORMED_REQUEST bucket": "InvalidBucketName",
   "MALFORMED_REQUEST tag": "InvalidTag",
   "MALFORMED_REQUEST version": "InvalidArgument",

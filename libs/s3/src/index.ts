@@ -1,5 +1,28 @@
+export {
+  bounded,
+  checkGrantees,
+  grantsOf,
+  grantsText,
+  hasAclHeaders,
+  isPrivateAcl,
+  isPublicGrant,
+  OBJECT_OWNERSHIPS,
+  parseGrants,
+  readAclHeaders,
+  type Acl,
+  type AskedAcl,
+  type Grant,
+  type ObjectOwnership,
+} from "./access/acl.ts";
 export type { S3Action } from "./access/actions.ts";
-export { authorize, type AccessRequest, type BucketAccess, type Decision, type PublicAccessBlock } from "./access/authorize.ts";
+export {
+  authorize,
+  type AccessRequest,
+  type BucketAccess,
+  type Decision,
+  type KnownObject,
+  type PublicAccessBlock,
+} from "./access/authorize.ts";
 export { clientAddress } from "./access/client-address.ts";
 export { addressesWithin, subnetOf, type ConditionFacts } from "./access/conditions.ts";
 export { readPolicy, type Caller, type Policy } from "./access/policy.ts";
@@ -89,6 +112,7 @@ export {
   type UploadNameXml,
 } from "./xml/answers.ts";
 export {
+  readAcl,
   readCompleteMultipartUpload,
   readCorsRules,
   readCreateBucketConfiguration,

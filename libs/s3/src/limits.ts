@@ -57,6 +57,9 @@ export const CORS_ENTRIES_MAX = 100;
 /** Headers that one preflight may ask for. */
 export const CORS_HEADERS_ASKED_MAX = 100;
 
+/** S3's limit of the grants of an ACL. */
+export const ACL_GRANTS_MAX = 100;
+
 /** S3's limit of a bucket's policy. */
 export const POLICY_BYTES_MAX = 20 * 1024;
 export const POLICY_DEPTH_MAX = 8;

@@ -268,24 +268,11 @@ test("readNumber: in its range, absent, or refused", () => {
   assert.equal(read("1", "2"), "InvalidArgument");
 });
 
-for (const [name, value] of [
-  ["x-amz-grant-read", "id=1"],
-  ["x-amz-acl", "public-read"],
-] as const) {
-  test(`refuseUnsupported: ${name}: ${value}: AccessControlListNotSupported`, () => {
-    assert.equal(
-      outcome(() => refuseUnsupported(headers([name, value]))),
-      "AccessControlListNotSupported",
-    );
-  });
-}
-
 for (const [name, value, refused] of [
   ["x-amz-server-side-encryption", "AES256", true],
   ["x-amz-server-side-encryption-customer-key", "k", true],
   ["x-amz-copy-source-server-side-encryption-customer-algorithm", "AES256", true],
   ["x-amz-object-lock-mode", "GOVERNANCE", true],
-  ["x-amz-acl", "private", false],
   ["x-amz-storage-class", "GLACIER", true],
   ["x-amz-storage-class", "STANDARD", false],
   ["x-amz-website-redirect-location", "/", true],

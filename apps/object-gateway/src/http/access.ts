@@ -1,7 +1,11 @@
 // Who may do what with a bucket: what it and the request say, for the one function that decides (`authorize` in @concord/s3).
-import type { BucketInfo } from "@concord/objects";
+import type { BucketInfo, JudgeObject } from "@concord/objects";
+import { assert } from "@concord/runtime";
 import {
   authorize,
+  grantsOf,
+  parseGrants,
+  OBJECT_OWNERSHIPS,
   clientAddress,
   readPolicy,
   S3Error,
@@ -10,6 +14,7 @@ import {
   type ConditionFacts,
   type Decision,
   type Fields,
+  type KnownObject,
   type Policy,
   type PublicAccessBlock,
   type S3Action,
@@ -20,6 +25,9 @@ import type { S3Call } from "./call.ts";
 /** Names of documents of a bucket's settings. */
 export const POLICY = "policy";
 export const PUBLIC_ACCESS_BLOCK = "public-access-block";
+export const OWNERSHIP = "ownership";
+/** Grants of the bucket itself. */
+export const ACL = "acl";
 
 export interface AccessOptions {
   /** Refused: whatever owners allow. */
@@ -48,12 +56,16 @@ export class AccessReader {
   }
 
   accessOf({ name, tenant, settings }: BucketInfo): BucketAccess {
-    const { [POLICY]: policy, [PUBLIC_ACCESS_BLOCK]: block } = settings.documents;
+    const { [POLICY]: policy, [PUBLIC_ACCESS_BLOCK]: block, [OWNERSHIP]: said, [ACL]: acl } = settings.documents;
+    const ownership = said === undefined ? "BucketOwnerEnforced" : OBJECT_OWNERSHIPS.find((known) => known === said);
+    assert(ownership !== undefined, "a stored ownership is known");
     return {
       bucket: name,
       owner: tenant,
       policy: policy === undefined ? undefined : this.#policyOf(name, policy),
       block: readBlock(block) ?? NOTHING_BLOCKED,
+      ownership,
+      grants: acl === undefined ? ownersGrants(tenant) : parseGrants(acl),
       publicAccess: this.options.publicAccess,
     };
   }
@@ -73,8 +85,19 @@ export class AccessReader {
 
 /** Of a bucket that is not there yet. */
 export function ownAccess(tenant: string): BucketAccess {
-  return { bucket: "", owner: tenant, policy: undefined, block: NOTHING_BLOCKED, publicAccess: "refused" };
+  const ownership = "BucketOwnerEnforced";
+  return {
+    bucket: "",
+    owner: tenant,
+    policy: undefined,
+    block: NOTHING_BLOCKED,
+    ownership,
+    grants: ownersGrants(tenant),
+    publicAccess: "refused",
+  };
 }
+
+const ownersGrants = (tenant: string): BucketAccess["grants"] => grantsOf({ kind: "none" }, { owner: tenant, bucketOwner: tenant });
 
 /** Undefined: none is configured. */
 export function readBlock(text: string | undefined): PublicAccessBlock | undefined {
@@ -86,22 +109,57 @@ const NO_FACTS: ConditionFacts = {};
 
 type Asking = Pick<S3Call, "caller" | "facts">;
 
-/** `versionId`: of this key, where the request names several. */
+/** What an action is about, where the request names several. */
+interface About {
+  /** Of this key. */
+  readonly versionId?: string | undefined;
+  readonly object?: KnownObject | undefined;
+}
+
 export function decide(
   access: BucketAccess,
   { caller, facts }: Asking,
   action: S3Action,
   key: string | undefined,
-  versionId?: string,
+  { versionId, object }: About = {},
 ): Decision {
   const asked = access.policy === undefined ? NO_FACTS : facts();
   const about = versionId === undefined ? asked : { ...asked, "s3:versionid": versionId };
-  return authorize(access, { caller, action, key, facts: about });
+  return authorize(access, { caller, action, key, facts: about, object });
 }
 
-/** AccessDenied. */
-export function demand(access: BucketAccess, asking: Asking, action: S3Action, key: string | undefined, versionId?: string): void {
-  if (decide(access, asking, action, key, versionId).kind === "denied") throw new S3Error("AccessDenied");
+/** AccessDenied, also where an object would have to decide: `judgeOf` is for those. */
+export function demand(access: BucketAccess, asking: Asking, action: S3Action, key: string | undefined, about?: About): void {
+  if (decide(access, asking, action, key, about).kind !== "allowed") throw new S3Error("AccessDenied");
+}
+
+/**
+ * Of actions on an object that the store has to ask for. Undefined: all are allowed, whatever the object is. AccessDenied: one never is. Else the
+ * store calls it with the object, and it throws AccessDenied.
+ */
+export function judgeOf(
+  access: BucketAccess,
+  asking: Asking,
+  actions: readonly S3Action[],
+  key: string,
+  versionId?: string,
+): JudgeObject | undefined {
+  const undecided = actions.filter((action) => {
+    const { kind } = decide(access, asking, action, key, { versionId });
+    if (kind === "denied") throw new S3Error("AccessDenied");
+    return kind === "undecided";
+  });
+  if (undecided.length === 0) return undefined;
+  return (found) => {
+    const object = knownObject(found);
+    for (const action of undecided) demand(access, asking, action, key, { versionId, object });
+  };
+}
+
+function knownObject(found: Parameters<JudgeObject>[0]): KnownObject {
+  if (found === undefined) return { kind: "absent" };
+  const { acl } = found;
+  return { kind: "there", acl: acl && { owner: acl.owner, grants: parseGrants(acl.grants) } };
 }
 
 export interface RequestFacts {
@@ -134,7 +192,13 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "s3:x-amz-acl": headers.one("x-amz-acl"),
     "s3:x-amz-content-sha256": headers.one("x-amz-content-sha256"),
     "s3:x-amz-copy-source": headers.one("x-amz-copy-source"),
+    "s3:x-amz-grant-full-control": headers.one("x-amz-grant-full-control"),
+    "s3:x-amz-grant-read": headers.one("x-amz-grant-read"),
+    "s3:x-amz-grant-read-acp": headers.one("x-amz-grant-read-acp"),
+    "s3:x-amz-grant-write": headers.one("x-amz-grant-write"),
+    "s3:x-amz-grant-write-acp": headers.one("x-amz-grant-write-acp"),
     "s3:x-amz-metadata-directive": headers.one("x-amz-metadata-directive"),
+    "s3:x-amz-object-ownership": headers.one("x-amz-object-ownership"),
     "s3:x-amz-server-side-encryption": headers.one("x-amz-server-side-encryption"),
     "s3:x-amz-storage-class": headers.one("x-amz-storage-class"),
   } satisfies Record<string, string | undefined>;

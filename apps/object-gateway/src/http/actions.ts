@@ -8,14 +8,23 @@ interface OperationActions {
   readonly ofVersion?: readonly S3Action[];
   /** Besides, with x-amz-tagging. */
   readonly withTags?: S3Action;
-  /** Besides, with x-amz-acl: whose the object is, is a right of its own. */
+  /** Besides, with an ACL in its headers: of an object that it makes. */
   readonly withAcl?: S3Action;
+  /** What it asks the store for decides, where an ACL counts; `judge` goes to the store. New: it makes something beside what is there. */
+  readonly object?: "judged" | "new";
 }
 
 const of = (...always: readonly S3Action[]): OperationActions => ({ always });
+const judged = (...always: readonly S3Action[]): OperationActions => ({ always, object: "judged" });
+const making = (...always: readonly S3Action[]): OperationActions => ({ always, object: "new" });
 const byVersion = (always: readonly S3Action[], ofVersion: readonly S3Action[]): OperationActions => ({ always, ofVersion });
-const write: OperationActions = { always: ["s3:PutObject"], withTags: "s3:PutObjectTagging", withAcl: "s3:PutObjectAcl" };
-const read = byVersion(["s3:GetObject"], ["s3:GetObjectVersion"]);
+const judgedByVersion = (always: readonly S3Action[], ofVersion: readonly S3Action[]): OperationActions => ({
+  ...judged(...always),
+  ofVersion,
+});
+const written = { withTags: "s3:PutObjectTagging", withAcl: "s3:PutObjectAcl" } as const;
+const write: OperationActions = { ...judged("s3:PutObject"), ...written };
+const read = judgedByVersion(["s3:GetObject"], ["s3:GetObjectVersion"]);
 
 export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   HeadBucket: of("s3:ListBucket"),
@@ -58,25 +67,28 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   DeleteObjects: of(),
   GetObject: read,
   HeadObject: read,
-  GetObjectAttributes: byVersion(["s3:GetObject", "s3:GetObjectAttributes"], ["s3:GetObjectVersion", "s3:GetObjectVersionAttributes"]),
-  GetObjectAcl: byVersion(["s3:GetObjectAcl"], ["s3:GetObjectVersionAcl"]),
-  PutObjectAcl: byVersion(["s3:PutObjectAcl"], ["s3:PutObjectVersionAcl"]),
+  GetObjectAttributes: judgedByVersion(
+    ["s3:GetObject", "s3:GetObjectAttributes"],
+    ["s3:GetObjectVersion", "s3:GetObjectVersionAttributes"],
+  ),
+  GetObjectAcl: judgedByVersion(["s3:GetObjectAcl"], ["s3:GetObjectVersionAcl"]),
+  PutObjectAcl: judgedByVersion(["s3:PutObjectAcl"], ["s3:PutObjectVersionAcl"]),
   PutObject: write,
   /** By a form. */
   PostObject: write,
   /** Asks for its source, too. */
   CopyObject: write,
-  DeleteObject: byVersion(["s3:DeleteObject"], ["s3:DeleteObjectVersion"]),
+  DeleteObject: judgedByVersion(["s3:DeleteObject"], ["s3:DeleteObjectVersion"]),
   GetObjectTagging: byVersion(["s3:GetObjectTagging"], ["s3:GetObjectVersionTagging"]),
   PutObjectTagging: byVersion(["s3:PutObjectTagging"], ["s3:PutObjectVersionTagging"]),
   DeleteObjectTagging: byVersion(["s3:DeleteObjectTagging"], ["s3:DeleteObjectVersionTagging"]),
-  CreateMultipartUpload: write,
-  UploadPart: of("s3:PutObject"),
+  CreateMultipartUpload: { ...making("s3:PutObject"), ...written },
+  UploadPart: making("s3:PutObject"),
   /** Asks for its source, too. */
-  UploadPartCopy: of("s3:PutObject"),
-  CompleteMultipartUpload: of("s3:PutObject"),
-  AbortMultipartUpload: of("s3:AbortMultipartUpload"),
-  ListParts: of("s3:ListMultipartUploadParts"),
+  UploadPartCopy: making("s3:PutObject"),
+  CompleteMultipartUpload: judged("s3:PutObject"),
+  AbortMultipartUpload: judged("s3:AbortMultipartUpload"),
+  ListParts: judged("s3:ListMultipartUploadParts"),
 };
 
 interface Asked {
@@ -85,11 +97,23 @@ interface Asked {
   readonly acl: boolean;
 }
 
-export function actionsOf(operation: string, asked: Asked): readonly S3Action[] {
+/** What a request needs, by what it is about: all that is there already, or what it makes. */
+export interface NeededActions {
+  readonly judged: readonly S3Action[];
+  readonly ofNew: readonly S3Action[];
+  /** Whatever any object is. */
+  readonly plain: readonly S3Action[];
+}
+
+export function actionsOf(operation: string, asked: Asked): NeededActions {
   const actions = OPERATION_ACTIONS[operation];
-  if (actions === undefined) return [];
-  const plain = asked.version && actions.ofVersion !== undefined ? actions.ofVersion : actions.always;
-  const { withTags, withAcl } = actions;
-  if ((!asked.tags || withTags === undefined) && (!asked.acl || withAcl === undefined)) return plain;
-  return [...plain, ...(asked.tags && withTags !== undefined ? [withTags] : []), ...(asked.acl && withAcl !== undefined ? [withAcl] : [])];
+  if (actions === undefined) return { judged: [], ofNew: [], plain: [] };
+  const { always, ofVersion, withTags, withAcl, object } = actions;
+  const named = asked.version && ofVersion !== undefined ? ofVersion : always;
+  const acl = asked.acl && withAcl !== undefined ? [withAcl] : [];
+  return {
+    judged: object === "judged" ? named : [],
+    ofNew: object === "new" ? [...named, ...acl] : acl,
+    plain: [...(object === undefined ? named : []), ...(asked.tags && withTags !== undefined ? [withTags] : [])],
+  };
 }

@@ -1,18 +1,9 @@
-// S3 operations of who may use a bucket: its policy, the block of public access, ownership and ACLs.
-import {
-  aclXml,
-  ownershipControlsXml,
-  policyStatusXml,
-  publicAccessBlockXml,
-  readOwnershipControls,
-  readPolicy,
-  readPublicAccessBlock,
-  S3Error,
-} from "@concord/s3";
+// S3 operations of who may use a bucket: its policy and the block of public access.
+import { policyStatusXml, publicAccessBlockXml, readPolicy, readPublicAccessBlock, S3Error } from "@concord/s3";
 import { POLICY, PUBLIC_ACCESS_BLOCK, readBlock } from "./access.ts";
 import { readDocument } from "./bodies.ts";
 import type { Operation } from "./call.ts";
-import { empty, versionHeader, xml } from "./responses.ts";
+import { empty, xml } from "./responses.ts";
 
 /** NoSuchBucketPolicy. The text as it was put. */
 export const getBucketPolicy: Operation = async ({ bucket }, { store }) => {
@@ -69,39 +60,4 @@ export const putPublicAccessBlock: Operation = async (call, context) => {
 export const deletePublicAccessBlock: Operation = async ({ bucket }, { store }) => {
   await store.setBucketDocument({ bucket, name: PUBLIC_ACCESS_BLOCK, text: undefined });
   return empty(204);
-};
-
-/** Everything in a bucket is its owner's. */
-export const getBucketOwnershipControls: Operation = async () => xml(ownershipControlsXml());
-
-/** NotImplemented for ownership with ACLs. */
-export const putBucketOwnershipControls: Operation = async (call, context) => {
-  readOwnershipControls(await readDocument(call, context));
-  return empty(200);
-};
-
-/** As if it were put anew: there is only one. */
-export const deleteBucketOwnershipControls: Operation = async () => empty(204);
-
-export const getBucketAcl: Operation = async ({ access }) => xml(aclXml({ id: access.owner }));
-
-/** Of an object that is there. */
-export const getObjectAcl: Operation = async ({ bucket, key, query, access }, { store }) => {
-  const versionId = query.one("versionId");
-  await store.headObject({ bucket, key, precondition: {}, versionId });
-  return xml(aclXml({ id: access.owner }), versionHeader(versionId));
-};
-
-/** Accepted when it says what is so anyway; features.ts has refused other headers. AccessControlListNotSupported for a document. */
-export const putBucketAcl: Operation = async (call, context) => {
-  const body = await readDocument(call, context);
-  if (body.length > 0 || !call.headers.has("x-amz-acl")) throw new S3Error("AccessControlListNotSupported");
-  return empty(200);
-};
-
-/** As for buckets, for an object that is there. */
-export const putObjectAcl: Operation = async (call, context) => {
-  const { bucket, key, query } = call;
-  await context.store.headObject({ bucket, key, precondition: {}, versionId: query.one("versionId") });
-  return await putBucketAcl(call, context);
 };

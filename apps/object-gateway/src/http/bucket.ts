@@ -9,19 +9,21 @@ import {
   versioningXml,
 } from "@concord/s3";
 import { BUCKETS_PAGE_MAX } from "../limits.ts";
+import { documentsOfNew } from "./acls.ts";
 import type { Operation } from "./call.ts";
 import { readDocument } from "./bodies.ts";
 import { afterOfToken, pageTokenOf } from "./page-token.ts";
 import { empty, xml } from "./responses.ts";
 
-/** Creating one's own bucket again changes nothing; another tenant's name is refused. */
+/** Creating one's own bucket again changes nothing, and is refused when it asks for other settings; another tenant's name is refused. */
 export const createBucket: Operation = async (call, context) => {
-  const { bucket, tenant } = call;
+  const { bucket, tenant, headers } = call;
   const { store, region } = context;
+  const documents = documentsOfNew(headers, tenant, context);
   const asked = readCreateBucketConfiguration(await readDocument(call, context)) ?? region;
   if (asked !== region)
     throw new S3Error("IllegalLocationConstraintException", `The ${asked} location constraint is incompatible: this is ${region}.`);
-  await store.createBucket({ bucket, tenant, region });
+  await store.createBucket({ bucket, tenant, region, documents });
   return empty(200, [["location", `/${bucket}`]]);
 };
 

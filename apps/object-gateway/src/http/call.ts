@@ -1,4 +1,4 @@
-import type { ObjectStore } from "@concord/objects";
+import type { JudgeObject, ObjectStore } from "@concord/objects";
 import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
@@ -34,6 +34,8 @@ export interface S3Call {
   readonly tenant: string;
   /** Of the bucket; without one the caller owns what it asks for. */
   readonly access: BucketAccess;
+  /** For the store, where the object decides what the caller may do: every operation that `actions.ts` says is judged gives it. */
+  readonly judge: JudgeObject | undefined;
   /** What conditions of policies may ask. */
   readonly facts: () => ConditionFacts;
   readonly verified: Received;

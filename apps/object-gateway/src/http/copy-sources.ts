@@ -4,7 +4,7 @@ import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
-import { decide, demand } from "./access.ts";
+import { decide, judgeOf } from "./access.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 
 /** AccessDenied when the caller may not read the source. */
@@ -15,10 +15,11 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
   const info = await context.store.headBucket(source.bucket);
   const access = context.access.accessOf(info);
   const { key, versionId } = source;
-  demand(access, call, versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion", key, versionId);
+  const judge = judgeOf(access, call, [versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion"], key, versionId);
   checkExpectedOwner(call, info, "x-amz-source-expected-bucket-owner");
   const tagAction = versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging";
-  return { ...source, mayReadTags: decide(access, call, tagAction, key, versionId).kind === "allowed" };
+  const mayReadTags = decide(access, call, tagAction, key, { versionId }).kind === "allowed";
+  return { ...source, precondition: { ...source.precondition, judge }, mayReadTags };
 }
 
 /**

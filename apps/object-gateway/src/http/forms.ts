@@ -24,6 +24,7 @@ import {
   type Target,
   type Verifier,
 } from "@concord/s3";
+import { aclOfNew } from "./acls.ts";
 import { attributesOf } from "./attributes.ts";
 import { withFile } from "./bodies.ts";
 import type { Context, S3Call } from "./call.ts";
@@ -172,11 +173,12 @@ interface Posted {
 
 /** As PutObject: data first, then the row. The row is committed only when the whole form was read. */
 async function postObject(call: S3Call, context: Context, { file, bytes, success, target }: Posted): Promise<HttpResponse> {
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
   const attributes = attributesOf(headers);
+  const acl = aclOfNew(call, context);
   const checked = checkedFile(withinBytes(file, bytes), headers);
   const stored = await withFile(call, context, checked, (body) =>
-    context.store.putObject({ bucket, key, body, attributes, precondition: {} }),
+    context.store.putObject({ bucket, key, body, attributes, acl, precondition: { judge } }),
   );
   const etag = quoted(stored.etag);
   const location = `${context.scheme}://${headers.one("host") ?? ""}/${target.path === "/" ? "" : `${bucket}/`}${percentEncode(key, "kept")}`;

@@ -7,10 +7,10 @@ const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "
 
 /** The requested attributes of an object, without its metadata. */
 export const getObjectAttributes: Operation = async (call, { store }) => {
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
   const asked = attributesOf(call);
   const { page, marker, maxParts } = pageOf(call);
-  const request = { bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") };
+  const request = { bucket, key, precondition: { ...readPrecondition(headers), judge }, versionId: call.query.one("versionId") };
   const found = asked.has("ObjectParts")
     ? await store.headObjectParts({ ...request, ...page })
     : { object: await store.headObject(request), parts: undefined };

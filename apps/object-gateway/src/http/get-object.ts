@@ -9,12 +9,12 @@ import { counting } from "./bodies.ts";
 /** The whole object, a range of it, or one part. */
 export const getObject: Operation = async (call, context) => {
   const { store, metrics } = context;
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
   const part = readPart(call);
   const asked = readRange(headers);
   if (part !== undefined && asked !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const request = { bucket, key, part, precondition: readPrecondition(headers), versionId: call.query.one("versionId") };
+  const request = { bucket, key, part, precondition: { ...readPrecondition(headers), judge }, versionId: call.query.one("versionId") };
   const { found, range } = await (asked !== undefined && headers.has("if-range")
     ? ifUnchanged(headers, store, request, asked)
     : store.getObject({ ...request, range: asked }).then((all) => ({ found: all, range: asked })));
@@ -74,7 +74,14 @@ async function ifUnchanged(
   const whole = await store.getObject({ ...request, range: undefined });
   if (!rangeHolds(headers, whole.object)) return { found: whole, range: undefined };
   try {
-    return { found: await store.getObject({ ...request, range, precondition: { ifMatch: [whole.object.etag] } }), range };
+    return {
+      found: await store.getObject({
+        ...request,
+        range,
+        precondition: { judge: request.precondition.judge, ifMatch: [whole.object.etag] },
+      }),
+      range,
+    };
   } catch (thrown) {
     const isGone = thrown instanceof ConcordError && (thrown.code === "PRECONDITION_FAILED" || thrown.code === "OBJECT_UNKNOWN");
     if (isGone) return { found: whole, range: undefined };

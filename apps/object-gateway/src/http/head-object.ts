@@ -5,12 +5,13 @@ import { objectHeaders } from "./responses.ts";
 
 /** The headers of GET, without the bytes. */
 export const headObject: Operation = async (call, { store }) => {
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
   const part = readPart(call);
   const range = readRange(headers);
   if (part !== undefined && range !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const object = await store.headObject({ bucket, key, precondition: readPrecondition(headers), versionId: call.query.one("versionId") });
+  const precondition = { ...readPrecondition(headers), judge };
+  const object = await store.headObject({ bucket, key, precondition, versionId: call.query.one("versionId") });
   const isRange = range !== undefined && rangeHolds(headers, object);
   const span = part === undefined ? (isRange ? rangeSpan(range, object.sizeBytes) : undefined) : partSpan(object, part);
   return {

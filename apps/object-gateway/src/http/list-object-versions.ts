@@ -1,4 +1,5 @@
 import { listVersionsXml, S3Error } from "@concord/s3";
+import { withOwners } from "./acls.ts";
 import type { Operation } from "./call.ts";
 import { listPage } from "./list-page.ts";
 import { xml } from "./responses.ts";
@@ -13,7 +14,19 @@ export const listObjectVersions: Operation = async (call, { store }) => {
     throw new S3Error("InvalidArgument", "A version-id marker cannot be specified without a key marker.");
   const after = keyMarker === "" ? undefined : { key: keyMarker, versionId: versionIdMarker === "" ? undefined : versionIdMarker };
   const listing = await store.listVersions({ bucket, ...page, after });
+  const versions = listing.versions.map((version) =>
+    version.object === undefined ? version : { ...version, object: withOwners(access, [version.object])[0] },
+  );
   return xml(
-    listVersionsXml({ ...page, ...listing, bucket, keyMarker, versionIdMarker, maxKeys: page.limit, owner: { id: access.owner } }),
+    listVersionsXml({
+      ...page,
+      ...listing,
+      versions,
+      bucket,
+      keyMarker,
+      versionIdMarker,
+      maxKeys: page.limit,
+      owner: { id: access.owner },
+    }),
   );
 };

@@ -1,4 +1,5 @@
 import { listObjectsV2Xml, S3Error } from "@concord/s3";
+import { withOwners } from "./acls.ts";
 import type { Operation } from "./call.ts";
 import { listPage, NO_ENTRIES } from "./list-page.ts";
 import { afterOfToken, pageTokenOf } from "./page-token.ts";
@@ -24,7 +25,7 @@ export const listObjectsV2: Operation = async (call, { store }) => {
       nextContinuationToken: next === undefined ? undefined : pageTokenOf(next),
       startAfter,
       maxKeys: page.limit,
-      objects,
+      objects: withOwners(access, objects),
       commonPrefixes,
       truncated: next !== undefined,
       owner: query.one("fetch-owner") === "true" ? { id: access.owner } : undefined,

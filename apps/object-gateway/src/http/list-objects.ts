@@ -1,4 +1,5 @@
 import { listObjectsXml } from "@concord/s3";
+import { withOwners } from "./acls.ts";
 import type { Operation } from "./call.ts";
 import { listPage, NO_ENTRIES } from "./list-page.ts";
 import { xml } from "./responses.ts";
@@ -19,7 +20,7 @@ export const listObjects: Operation = async (call, { store }) => {
       // Without a delimiter the next marker is the last key of the page, and S3 does not say it.
       nextMarker: page.delimiter === undefined ? undefined : next,
       maxKeys: page.limit,
-      objects,
+      objects: withOwners(access, objects),
       commonPrefixes,
       truncated: next !== undefined,
       owner: { id: access.owner },

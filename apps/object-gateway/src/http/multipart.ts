@@ -17,6 +17,7 @@ import {
   type Fields,
 } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
+import { aclOfNew, withOwners } from "./acls.ts";
 import { attributesOf } from "./attributes.ts";
 import type { Operation, S3Call } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
@@ -27,9 +28,11 @@ import { checkPartAlgorithm, uploadAlgorithm } from "./part-checksums.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
 
 /** Nothing is visible under the key before complete (OG14). */
-export const createMultipartUpload: Operation = async ({ bucket, key, headers }, { store }) => {
+export const createMultipartUpload: Operation = async (call, context) => {
+  const { bucket, key, headers } = call;
   const checksum = readUploadChecksum(headers);
-  const uploadId = guidToText(await store.createUpload({ bucket, key, attributes: attributesOf(headers), checksum }));
+  const asked = { attributes: attributesOf(headers), acl: aclOfNew(call, context), checksum };
+  const uploadId = guidToText(await context.store.createUpload({ bucket, key, ...asked }));
   const said: readonly Header[] =
     checksum === undefined
       ? []
@@ -64,16 +67,27 @@ export const uploadPartCopy: Operation = async (call, context) => {
 
 /** The parts that arrived: an interrupted client sends the rest (OG1). */
 export const listParts: Operation = async (call, { store }) => {
-  const { bucket, key, query, access } = call;
+  const { bucket, key, query, access, judge } = call;
   const uploadId = uploadIdOf(query);
   const encoding = encodingOf(call);
   const maxParts = pageSizeOf(call, "max-parts");
   const marker = readNumber(query, "part-number-marker", 0, [0, INT_MAX]);
   // An empty page is read as a page of one, to check that the upload exists.
-  const { initiatedMs: _, ...found } = await store.listParts({ bucket, key, uploadId, after: marker, limit: Math.max(1, maxParts) });
+  const page = { after: marker, limit: Math.max(1, maxParts), judge };
+  const { initiatedMs: _, owner, ...found } = await store.listParts({ bucket, key, uploadId, ...page });
+  const shown = withOwners(access, [{ owner }])[0]?.owner ?? access.owner;
   const listed = maxParts === 0 ? { ...found, parts: [], next: undefined } : found;
   return xml(
-    listPartsXml({ bucket, key, uploadId: guidToText(uploadId), owner: { id: access.owner }, marker, maxParts, encoding, ...listed }),
+    listPartsXml({
+      bucket,
+      key,
+      uploadId: guidToText(uploadId),
+      owner: { id: shown },
+      marker,
+      maxParts,
+      encoding,
+      ...listed,
+    }),
   );
 };
 
@@ -94,7 +108,7 @@ export const listMultipartUploads: Operation = async (call, { store }) => {
       uploadIdMarker: textOf(after?.uploadId),
       maxUploads: page.limit,
       owner: { id: access.owner },
-      uploads: uploads.map((upload) => ({ ...upload, uploadId: guidToText(upload.uploadId) })),
+      uploads: withOwners(access, uploads).map((upload) => ({ ...upload, uploadId: guidToText(upload.uploadId) })),
       commonPrefixes,
       next: next === undefined ? undefined : { key: next.key, uploadId: textOf(next.uploadId) },
     }),
@@ -111,10 +125,10 @@ function markerOf(query: Fields): { key: string; uploadId: bigint | undefined } 
 
 /** Assembles the object from its parts; a repetition within a day gets the same answer (OGD11). */
 export const completeMultipartUpload: Operation = async (call, context) => {
-  const { bucket, key, query, headers } = call;
+  const { bucket, key, query, headers, judge } = call;
   const uploadId = uploadIdOf(query);
   const checksum = readCompleteChecksum(headers);
-  const precondition = readPrecondition(headers);
+  const precondition = { ...readPrecondition(headers), judge };
   const combine = combining(headers);
   const document = await readDocument(call, context, { headerOf: "object" });
   const parts = readCompleteMultipartUpload(document).map((part) => ({ ...part, checksum: part.checksum?.value }));
@@ -146,7 +160,7 @@ function combining(headers: Fields): CombineDigests {
 }
 
 /** Its parts become garbage; an upload that is being completed wins (OGD11). */
-export const abortMultipartUpload: Operation = async ({ bucket, key, query }, { store }) => {
-  await store.abortUpload({ bucket, key, uploadId: uploadIdOf(query) });
+export const abortMultipartUpload: Operation = async ({ bucket, key, query, judge }, { store }) => {
+  await store.abortUpload({ bucket, key, uploadId: uploadIdOf(query), judge });
   return empty(204);
 };

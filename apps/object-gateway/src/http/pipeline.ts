@@ -16,6 +16,7 @@ import {
 import {
   errorXml,
   fieldsOf,
+  hasAclHeaders,
   parseTarget,
   refuseBody,
   S3Error,
@@ -30,7 +31,7 @@ import {
   type Verifier,
 } from "@concord/s3";
 
-import { demand, factsOf, ownAccess } from "./access.ts";
+import { demand, factsOf, judgeOf, ownAccess } from "./access.ts";
 import { actionsOf } from "./actions.ts";
 import type { Context, S3Call } from "./call.ts";
 import { answerPreflight, corsHeadersOf } from "./cors.ts";
@@ -189,16 +190,16 @@ function identify(
 }
 
 /** Of a request about no bucket that is there: the caller is a tenant, and owns what it makes. */
-function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access"> {
+function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access" | "judge"> {
   assert(caller.kind === "tenant", "anonymous requests are about buckets");
-  return { tenant: caller.tenant, access: ownAccess(caller.tenant) };
+  return { tenant: caller.tenant, access: ownAccess(caller.tenant), judge: undefined };
 }
 
 const isReading = ({ method }: Route): boolean => method === "GET" || method === "HEAD";
 
 /** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
 async function handleInBucket(
-  asked: Omit<S3Call, "tenant" | "access">,
+  asked: Omit<S3Call, "tenant" | "access" | "judge">,
   route: Route,
   context: Context,
   onBucket: Asking["onBucket"],
@@ -208,13 +209,15 @@ async function handleInBucket(
   onBucket(info);
   const access = context.access.accessOf(info);
   const key = route.level === "object" ? asked.key : undefined;
-  const call = { ...asked, access, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
-  for (const action of actionsOf(route.operation, {
+  const needed = actionsOf(route.operation, {
     version: query.has("versionId"),
     tags: headers.has("x-amz-tagging"),
-    acl: headers.has("x-amz-acl"),
-  }))
-    demand(access, call, action, key);
+    acl: hasAclHeaders(headers),
+  });
+  for (const action of needed.plain) demand(access, asked, action, key);
+  for (const action of needed.ofNew) demand(access, asked, action, key, { object: { kind: "new" } });
+  const judge = judgeOf(access, asked, needed.judged, asked.key);
+  const call = { ...asked, access, judge, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
     if (isReading(route)) return await route.handle(call, context);

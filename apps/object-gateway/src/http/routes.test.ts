@@ -63,15 +63,6 @@ test("features: what an operation does not name is refused on it, what it names 
   assert.equal(refused("PutObject", "x-amz-acl=private", [["x-amz-acl", "private"]], true), false);
 });
 
-test("features: grants are refused as S3 refuses them where buckets have no ACLs", () => {
-  const route = ROUTES.find((one) => one.operation === "PutObject")!;
-  for (const header of [
-    ["x-amz-acl", "public-read"],
-    ["x-amz-grant-read", "id=1"],
-  ] as const)
-    assert.throws(() => checkFeatures(route, parseQuery(""), fieldsOf([header]), false), { code: "AccessControlListNotSupported" });
-});
-
 test("page tokens: any key comes back; what was not made here is refused", () => {
   for (const key of ["a", "😀", "\n", "k".repeat(1024), ""]) assert.equal(afterOfToken(pageTokenOf(key)), key);
   for (const text of ["", "1!!", "2YQ", "YQ", `${pageTokenOf("a")} `]) assert.throws(() => afterOfToken(text), S3Error);

@@ -13,6 +13,15 @@ import {
   getObjectLockConfiguration,
 } from "./absent-settings.ts";
 import {
+  deleteBucketOwnershipControls,
+  getBucketAcl,
+  getBucketOwnershipControls,
+  getObjectAcl,
+  putBucketAcl,
+  putBucketOwnershipControls,
+  putObjectAcl,
+} from "./acls.ts";
+import {
   abortMultipartUpload,
   completeMultipartUpload,
   createMultipartUpload,
@@ -33,19 +42,12 @@ import {
   putBucketVersioning,
 } from "./bucket.ts";
 import {
-  deleteBucketOwnershipControls,
   deleteBucketPolicy,
   deletePublicAccessBlock,
-  getBucketAcl,
-  getBucketOwnershipControls,
   getBucketPolicy,
   getBucketPolicyStatus,
-  getObjectAcl,
   getPublicAccessBlock,
-  putBucketAcl,
-  putBucketOwnershipControls,
   putBucketPolicy,
-  putObjectAcl,
   putPublicAccessBlock,
 } from "./bucket-access.ts";
 import {

@@ -15,7 +15,8 @@ import {
 } from "@concord/s3";
 import { DELETES_AT_ONCE } from "../limits.ts";
 import { attributesOf } from "./attributes.ts";
-import { decide, demand } from "./access.ts";
+import { decide, judgeOf } from "./access.ts";
+import { aclOfNew } from "./acls.ts";
 import type { Context, Operation, S3Call } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
@@ -23,10 +24,13 @@ import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader,
 
 /** Data first, then the row (OG2); 200 only when both are durable. */
 export const putObject: Operation = async (call, context) => {
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
   const attributes = attributesOf(headers);
-  const precondition = readPrecondition(headers);
-  const stored = await withUpload(call, context, {}, (body) => context.store.putObject({ bucket, key, body, attributes, precondition }));
+  const acl = aclOfNew(call, context);
+  const precondition = { ...readPrecondition(headers), judge };
+  const stored = await withUpload(call, context, {}, (body) =>
+    context.store.putObject({ bucket, key, body, attributes, acl, precondition }),
+  );
   return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum), ...versionHeader(stored.versionId)]);
 };
 
@@ -34,17 +38,18 @@ const ONTO_ITSELF = "This copy request is illegal because it is trying to copy a
 
 /** Copies the bytes (OGD12); attributes and tags are the source's unless they are to be replaced. */
 export const copyObject: Operation = async (call, context) => {
-  const { bucket, key, headers } = call;
+  const { bucket, key, headers, judge } = call;
+  const acl = aclOfNew(call, context);
   const source = await copySourceOf(call, context);
   const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : await tagsToCopy(call, context, source);
   const isOntoItself = source.bucket === bucket && source.key === key && source.versionId === undefined;
   if (isOntoItself && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
-  const precondition = readPrecondition(headers);
+  const precondition = { ...readPrecondition(headers), judge };
   const asked = readUploadChecksum(headers)?.algorithm;
   const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
-  const copy = { source, bucket, key, attributes, tags, precondition, digest };
+  const copy = { source, bucket, key, attributes, tags, acl, precondition, digest };
   const copied = await copying(call, context, () => context.store.copyObject(copy));
   return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
 };
@@ -57,31 +62,32 @@ async function tagsToCopy(
 ): Promise<Readonly<Record<string, string>> | undefined> {
   const maySet = decide(call.access, call, "s3:PutObjectTagging", call.key).kind === "allowed";
   if (source.mayReadTags && maySet) return undefined;
-  const { bucket, key, versionId } = source;
-  const { attributes } = await store.headObject({ bucket, key, precondition: {}, versionId });
+  const { bucket, key, versionId, precondition } = source;
+  const { attributes } = await store.headObject({ bucket, key, precondition: { judge: precondition.judge }, versionId });
   if (Object.keys(attributes.tags).length > 0) throw new S3Error("AccessDenied");
   // It had none: the copy gets none, also when the source gets some meanwhile.
   return {};
 }
 
 /** Success also when there was none, unless the condition asks for one. Without a version a versioned bucket gets a delete marker. */
-export const deleteObject: Operation = async ({ bucket, key, headers, query }, { store }) => {
+export const deleteObject: Operation = async ({ bucket, key, headers, query, judge }, { store }) => {
   const versionId = query.one("versionId");
-  const deleted = await store.deleteObject({ bucket, key, condition: readDeleteCondition(headers), versionId });
+  const deleted = await store.deleteObject({ bucket, key, condition: { ...readDeleteCondition(headers), judge }, versionId });
   return empty(204, [...versionHeader(deleted.versionId), ...(deleted.isMarker ? [["x-amz-delete-marker", "true"] as const] : [])]);
 };
 
 /** Deletes up to a thousand keys, each on its own and judged on its own; the answer lists those that failed. */
 export const deleteObjects: Operation = async (call, context) => {
-  const { bucket } = call;
-  // Without a policy no key of another tenant can be allowed: refused before the body.
-  if (call.access.policy === undefined) demand(call.access, call, "s3:DeleteObject", undefined);
+  const { bucket, access } = call;
+  // Without a policy the same is said of every key: refused before the body.
+  if (access.policy === undefined && decide(access, call, "s3:DeleteObject", undefined).kind === "denied")
+    throw new S3Error("AccessDenied");
   const { objects, quiet } = readDelete(await readDocument(call, context, { integrity: "required" }));
   const deleted: DeletedXml[] = [];
   const failed: { key: string; versionId: string | undefined; error: S3Error }[] = [];
   const remove = async ({ key, condition, versionId }: (typeof objects)[number]): Promise<Deleted> => {
-    demand(call.access, call, versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion", key, versionId);
-    return await context.store.deleteObject({ bucket, key, condition, versionId });
+    const judge = judgeOf(access, call, [versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion"], key, versionId);
+    return await context.store.deleteObject({ bucket, key, condition: { ...condition, judge }, versionId });
   };
   const deleteOne = (one: (typeof objects)[number]): Promise<unknown> => {
     const { key, versionId } = one;

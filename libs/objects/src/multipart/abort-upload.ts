@@ -1,5 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, putRow } from "../commit-rows.ts";
+import type { JudgeObject } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { garbageKey, uploadKey } from "../row-keys.ts";
 import type { GcEntry } from "../rows.ts";
@@ -10,10 +11,14 @@ import { openUpload, uploadCondition, type UploadName } from "./upload-view.ts";
  * Ends an upload that was not completed: from here on no part is stored and no complete succeeds. Its parts are garbage, due at once, since
  * no request could read them. UPLOAD_UNKNOWN, UPLOAD_STATE (abort loses against completing, OGD11), OUTCOME_UNKNOWN.
  */
-export async function abortUpload(context: ObjectStoreContext, name: UploadName): Promise<void> {
+export async function abortUpload(
+  context: ObjectStoreContext,
+  name: UploadName & { readonly judge?: JudgeObject | undefined },
+): Promise<void> {
   const { bucket, key, uploadId } = name;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const { view, upload } = await openUpload(context, name, []);
+    name.judge?.(upload.row);
     const guid = await context.guids.next();
     const dueMs = context.clock.nowMs();
     const garbage: GcEntry = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };

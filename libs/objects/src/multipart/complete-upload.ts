@@ -200,6 +200,7 @@ function objectFrom(
     attributes: upload.attributes,
     checksum: selected.checksum,
     ...(version === undefined ? {} : { version }),
+    ...(upload.acl === undefined ? {} : { acl: upload.acl }),
   };
 }
 

@@ -30,14 +30,15 @@ type UploadListing = Awaited<ReturnType<ObjectStore["listUploads"]>>;
 /** Parts that arrived: what a client that was interrupted need not send again (OG1). UPLOAD_UNKNOWN, also when it is completed. */
 export async function listParts(context: ObjectStoreContext, request: ListPartsRequest): Promise<PartListing> {
   const { view, upload } = await viewUpload(context, "read", request, []);
-  const { state, initiatedMs, checksum } = upload.row;
+  request.judge?.(upload.row);
+  const { state, initiatedMs, checksum, acl } = upload.row;
   if (state.kind === "done") throw uploadUnknown(request.uploadId);
   const limit = Math.min(request.limit, context.limits.listLimitMax);
   const from = partKey(request.key, request.uploadId, request.after + 1);
   const { to } = partSpan(request.key, request.uploadId);
   const found = limit === 0 ? [] : await context.metadata.range(view.partition, { from, to, limit: limit + 1 });
   const parts = found.slice(0, limit).map(listedPart);
-  return { parts, next: found.length > limit ? parts.at(-1)!.number : undefined, initiatedMs, checksum };
+  return { parts, next: found.length > limit ? parts.at(-1)!.number : undefined, initiatedMs, checksum, owner: acl?.owner };
 }
 
 function listedPart(row: MetadataRow): ListedPart {
@@ -58,7 +59,7 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
   for (let row = limit === 0 ? undefined : await rows.peek(); row !== undefined; row = await rows.peek()) {
     const { key, uploadId } = uploadOfKey(row.key);
     if (!key.startsWith(prefix)) break;
-    const { state, initiatedMs } = decodeRowAs("upload", row.value);
+    const { state, initiatedMs, acl } = decodeRowAs("upload", row.value);
     const common = commonPrefixOf(key, prefix, delimiter);
     if (state.kind === "done") {
       // Of a version that left them here.
@@ -67,7 +68,7 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
     }
     if (uploads.length + commonPrefixes.length === limit) return { uploads, commonPrefixes, next: last };
     if (common === undefined) {
-      uploads.push({ key, uploadId, initiatedMs });
+      uploads.push({ key, uploadId, initiatedMs, owner: acl?.owner });
       rows.take();
       last = { key, uploadId };
     } else {

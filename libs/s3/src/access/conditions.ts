@@ -28,7 +28,13 @@ const KEYS = {
   "s3:x-amz-acl": "text",
   "s3:x-amz-content-sha256": "text",
   "s3:x-amz-copy-source": "text",
+  "s3:x-amz-grant-full-control": "text",
+  "s3:x-amz-grant-read": "text",
+  "s3:x-amz-grant-read-acp": "text",
+  "s3:x-amz-grant-write": "text",
+  "s3:x-amz-grant-write-acp": "text",
   "s3:x-amz-metadata-directive": "text",
+  "s3:x-amz-object-ownership": "text",
   "s3:x-amz-server-side-encryption": "text",
   "s3:x-amz-storage-class": "text",
 } as const satisfies Record<string, KeyType>;

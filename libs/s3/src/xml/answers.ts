@@ -1,4 +1,5 @@
 // The bodies we answer with.
+import { groupUri, type Acl, type Grantee, type ObjectOwnership } from "../access/acl.ts";
 import type { PublicAccessBlock } from "../access/authorize.ts";
 import type { CorsRule } from "../cors.ts";
 import { formatIsoDate } from "../dates.ts";
@@ -53,6 +54,8 @@ export interface ListedObjectXml {
   readonly etag: string;
   readonly modifiedMs: number;
   readonly checksum: StoredChecksum | undefined;
+  /** Undefined: the bucket's owner. */
+  readonly owner?: string | undefined;
 }
 
 interface ListingXml {
@@ -79,12 +82,16 @@ function listed(answer: ListingXml): Xml[] {
       leaf("ChecksumAlgorithm", object.checksum?.algorithm),
       leaf("ChecksumType", object.checksum?.type),
       leaf("Size", object.sizeBytes),
-      answer.owner === undefined ? "" : owner("Owner", answer.owner),
+      answer.owner === undefined ? "" : owner("Owner", ownerOf(object, answer.owner)),
       leaf("StorageClass", "STANDARD"),
     ),
   );
   return [...objects, ...prefixes(answer.commonPrefixes, encoding)];
 }
+
+/** Entries of a list that are another's than the bucket's owner say so. */
+const ownerOf = (entry: { readonly owner?: string | undefined } | undefined, bucketOwner: Owner): Owner =>
+  entry?.owner === undefined ? bucketOwner : { id: entry.owner };
 
 function prefixes(commonPrefixes: readonly string[], encoding: KeyEncoding): Xml[] {
   return commonPrefixes.map((prefix) => group("CommonPrefixes", keyLeaf("Prefix", prefix, encoding)));
@@ -136,7 +143,7 @@ export interface ListedVersionXml {
   readonly isLatest: boolean;
   readonly modifiedMs: number;
   /** Undefined: a delete marker. */
-  readonly object: Pick<ListedObjectXml, "sizeBytes" | "etag" | "checksum"> | undefined;
+  readonly object: Pick<ListedObjectXml, "sizeBytes" | "etag" | "checksum" | "owner"> | undefined;
 }
 
 export function listVersionsXml(
@@ -178,7 +185,7 @@ function versionXml({ key, versionId, isLatest, modifiedMs, object }: ListedVers
     leaf("ChecksumAlgorithm", object.checksum?.algorithm),
     leaf("ChecksumType", object.checksum?.type),
     leaf("Size", object.sizeBytes),
-    owner("Owner", by),
+    owner("Owner", ownerOf(object, by)),
     leaf("StorageClass", "STANDARD"),
   );
 }
@@ -301,7 +308,12 @@ export function listUploadsXml(answer: {
   readonly maxUploads: number;
   readonly encoding: KeyEncoding;
   readonly owner: Owner;
-  readonly uploads: readonly { readonly key: string; readonly uploadId: string; readonly initiatedMs: number }[];
+  readonly uploads: readonly {
+    readonly key: string;
+    readonly uploadId: string;
+    readonly initiatedMs: number;
+    readonly owner?: string | undefined;
+  }[];
   readonly commonPrefixes: readonly string[];
   readonly next: { readonly key: string; readonly uploadId: string } | undefined;
 }): string {
@@ -311,8 +323,8 @@ export function listUploadsXml(answer: {
       "Upload",
       keyLeaf("Key", upload.key, encoding),
       leaf("UploadId", upload.uploadId),
-      owner("Initiator", answer.owner),
-      owner("Owner", answer.owner),
+      owner("Initiator", ownerOf(upload, answer.owner)),
+      owner("Owner", ownerOf(upload, answer.owner)),
       leaf("StorageClass", "STANDARD"),
       leaf("Initiated", formatIsoDate(upload.initiatedMs)),
     ),
@@ -404,12 +416,17 @@ export function objectAttributesXml(answer: {
   );
 }
 
-/** The only grant there is: buckets do not allow others. */
-export function aclXml(bucketOwner: Owner): string {
-  const { id } = bucketOwner;
-  const grantee = `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="CanonicalUser">${leaf("ID", id)}${leaf("DisplayName", id)}</Grantee>`;
-  const grant = group("Grant", grantee, leaf("Permission", "FULL_CONTROL"));
-  return xmlDocument("AccessControlPolicy", owner("Owner", bucketOwner), group("AccessControlList", grant));
+export function aclXml(acl: Acl): string {
+  const grants = acl.grants.map((grant) => group("Grant", granteeXml(grant.grantee), leaf("Permission", grant.permission)));
+  return xmlDocument("AccessControlPolicy", owner("Owner", { id: acl.owner }), group("AccessControlList", ...grants));
+}
+
+function granteeXml(grantee: Grantee): Xml {
+  const [type, content] =
+    grantee.kind === "tenant"
+      ? ["CanonicalUser", leaf("ID", grantee.id) + leaf("DisplayName", grantee.id)]
+      : ["Group", leaf("URI", groupUri(grantee))];
+  return `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${content}</Grantee>`;
 }
 
 export function corsXml(rules: readonly CorsRule[]): string {
@@ -427,8 +444,8 @@ export function corsXml(rules: readonly CorsRule[]): string {
   return xmlDocument("CORSConfiguration", ...listed);
 }
 
-export function ownershipControlsXml(): string {
-  return xmlDocument("OwnershipControls", group("Rule", leaf("ObjectOwnership", "BucketOwnerEnforced")));
+export function ownershipControlsXml(ownership: ObjectOwnership): string {
+  return xmlDocument("OwnershipControls", group("Rule", leaf("ObjectOwnership", ownership)));
 }
 
 /** Of a bucket that has none of it. */

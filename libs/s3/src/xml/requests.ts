@@ -1,4 +1,5 @@
 // The bodies S3 clients send. An element we do not know is refused: it may say something that must not be ignored.
+import { bounded, granteeOf, OBJECT_OWNERSHIPS, PERMISSIONS, type Grant, type ObjectOwnership } from "../access/acl.ts";
 import type { PublicAccessBlock } from "../access/authorize.ts";
 import { checksumAlgorithm } from "../body/digests.ts";
 import { CORS_METHODS, hasManyStars, isHeaderName, type CorsRule } from "../cors.ts";
@@ -132,14 +133,38 @@ export function readPublicAccessBlock(bytes: Uint8Array): PublicAccessBlock {
   };
 }
 
-/** Whose objects are: here always the bucket owner's. NotImplemented for the settings with ACLs. */
-export function readOwnershipControls(bytes: Uint8Array): "BucketOwnerEnforced" {
+/** Whose objects are. */
+export function readOwnershipControls(bytes: Uint8Array): ObjectOwnership {
   const [rule, ...more] = root(bytes, "OwnershipControls").children;
   if (rule?.name !== "Rule" || more.length > 0) throw malformed("it must have exactly one Rule");
-  const ownership = leaves(rule, ["ObjectOwnership"]).get("ObjectOwnership") ?? "";
-  if (ownership === "BucketOwnerEnforced") return ownership;
-  if (ownership !== "BucketOwnerPreferred" && ownership !== "ObjectWriter") throw malformed("an ObjectOwnership is not known");
-  throw new S3Error("NotImplemented", "Buckets with ACLs are not implemented: use a bucket policy.");
+  const said = leaves(rule, ["ObjectOwnership"]).get("ObjectOwnership");
+  const ownership = OBJECT_OWNERSHIPS.find((known) => known === said);
+  if (ownership === undefined) throw malformed("an ObjectOwnership is not known");
+  return ownership;
+}
+
+/** The owner is undefined where it was left out. MalformedACLError, also for more than ACL_GRANTS_MAX grants; see `granteeOf`. */
+export function readAcl(bytes: Uint8Array): { readonly owner: string | undefined; readonly grants: readonly Grant[] } {
+  const { children } = root(bytes, "AccessControlPolicy");
+  const lists = children.filter(({ name }) => name === "AccessControlList");
+  const owners = children.filter(({ name }) => name === "Owner");
+  if (lists.length !== 1 || owners.length > 1 || children.length !== lists.length + owners.length)
+    throw new S3Error("MalformedACLError", "It must have one Owner and one AccessControlList.");
+  const owner = owners[0] === undefined ? undefined : leaves(owners[0], ["ID", "DisplayName"]).get("ID");
+  return { owner, grants: bounded(lists[0]!.children.map(readGrant)) };
+}
+
+function readGrant({ name, children }: XmlElement): Grant {
+  const [grantee, said, ...more] = children.toSorted((one, other) => (one.name < other.name ? -1 : 1));
+  if (name !== "Grant" || grantee?.name !== "Grantee" || said?.name !== "Permission" || more.length > 0)
+    throw new S3Error("MalformedACLError", "A Grant has one Grantee and one Permission.");
+  const permission = PERMISSIONS.find((known) => known === leaf(said));
+  if (permission === undefined) throw new S3Error("MalformedACLError", "A Permission is not known.");
+  const fields = leaves(grantee, ["ID", "DisplayName", "URI", "EmailAddress"]);
+  const named = [...fields].filter(([field]) => field !== "DisplayName");
+  if (named.length !== 1) throw new S3Error("MalformedACLError", "A Grantee has one of ID, URI and EmailAddress.");
+  const [field, value] = named[0]!;
+  return { grantee: granteeOf(field.toLowerCase(), value), permission };
 }
 
 /** Between 1 and CORS_RULES_MAX; InvalidRequest for one that S3 would not take. */

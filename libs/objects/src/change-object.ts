@@ -1,0 +1,46 @@
+import { ConcordError } from "@concord/runtime";
+import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import type { ObjectStoreContext } from "./context.ts";
+import type { StoredObject } from "./rows.ts";
+import { headerCondition, viewShard } from "./shard-view.ts";
+import { objectOfVersion, rowKeysOfVersion } from "./versions.ts";
+
+export interface ObjectChange {
+  readonly bucket: string;
+  readonly key: string;
+  readonly versionId?: string | undefined;
+  /** What is changed, for messages. */
+  readonly what: string;
+  /** Called with the object as it is, and again after another request changed it; what it throws refuses the change. */
+  readonly change: (object: StoredObject) => StoredObject;
+}
+
+/**
+ * The row gets a new version and keeps its content, time and ETag: recovery goes by what it names, not by its version (OGD1). OBJECT_UNKNOWN,
+ * WRITE_CONFLICT, OUTCOME_UNKNOWN.
+ */
+export async function changeObject(context: ObjectStoreContext, request: ObjectChange): Promise<void> {
+  const { bucket, key, versionId, what } = request;
+  const guid = await context.guids.next();
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
+    const found = objectOfVersion(view, versionId);
+    const row = request.change(found.row);
+    const outcome = await commitRepeatable(context, {
+      partition: view.partition,
+      conditions: [headerCondition(view), { key: found.rowKey, version: found.version }],
+      writes: [putRow(found.rowKey, nextVersion(found.version, context.clock, guid), row)],
+    });
+    if (outcome.kind === "committed") return;
+    if (outcome.kind === "unknown") {
+      throw new ConcordError("OUTCOME_UNKNOWN", `the store does not say whether the ${what} set`, { cause: outcome.cause });
+    }
+    const now = outcome.rows[1];
+    if (now?.version.guid === guid) return;
+    // They may have been set and changed since by another request: setting them again could undo that.
+    if (outcome.uncertain && now?.version.guid !== found.version.guid) {
+      throw new ConcordError("OUTCOME_UNKNOWN", `the object was written while the store did not say whether the ${what} set`);
+    }
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
