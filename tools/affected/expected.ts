@@ -11,6 +11,7 @@ const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^docs\/design\/.*\.md$/, "@concord/claims:test"],
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
+  [/^libs\/(dedup|group-log|logged-batch|objects|quorum|transactions)\/src\/.*\.ts$/, "@concord/assertions:test"],
   [/^([^/]+\.md|(docs|docker|deploy|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^\.ox(lint|fmt)rc\.json$|^tools\/(boundaries|lint-rules|words)\//, "@concord/generators:test"],

@@ -1,4 +1,4 @@
-import { SEQ_NONE, type Seq } from "@concord/runtime";
+import { assert, SEQ_NONE, type Seq } from "@concord/runtime";
 import { GROUPS_MAX } from "./limits.ts";
 import type { LogReplica } from "./replica.ts";
 
@@ -10,6 +10,7 @@ export class AppliedByAll {
   readonly #incarnations = new Map<string, number>();
 
   constructor(size: number) {
+    assert(size === 1 || size === 3, "a ring has 1 or 3 nodes (TXR4)");
     this.#size = size;
   }
 
@@ -69,5 +70,6 @@ export class AppliedByAll {
     }
     const before = heard.get(replica);
     if (before === undefined || appliedSeq > before) heard.set(replica, appliedSeq);
+    assert(heard.size <= this.#size, "only replicas of the ring answer");
   }
 }

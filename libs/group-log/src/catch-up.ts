@@ -28,6 +28,7 @@ export class CatchUp {
 
   constructor(options: CatchUpOptions) {
     assert(options.peers.length === 0 || options.peers.length === 2, "a ring has 1 or 3 nodes (TXR4)");
+    assert(new Set(options.peers.map(({ name }) => name)).size === options.peers.length, "peers are distinct");
     this.#options = options;
   }
 
@@ -69,6 +70,7 @@ export class CatchUp {
   async #learn(group: string, held: ReplicaLogState, wanted: Seq, timeoutMs: number): Promise<ReplicaLogState> {
     const { log, runner, peers } = this.#options;
     const lacking = wanted - held.appliedSeq;
+    assert(lacking > 0n, "only what is lacking is asked for");
     const limit = lacking < LOG_READ_ENTRIES_MAX ? Number(lacking) : LOG_READ_ENTRIES_MAX;
     const read = { group, fromSeq: nextSeq(held.appliedSeq), limit };
     let latest = held;
@@ -81,6 +83,7 @@ export class CatchUp {
       if (latest.appliedSeq === held.appliedSeq) throw new ConcordError("REPLICAS_UNAVAILABLE", `${peer.name} knows no more of ${group}`);
     });
     await Promise.any(asks).catch(() => undefined);
+    assert(latest.appliedSeq >= held.appliedSeq, "I8: learning never takes back what is applied");
     if (tooFar === peers.length && latest === held) this.#options.onTooFarBehind(group);
     return latest;
   }

@@ -10,6 +10,7 @@ export function collect<Answer, Outcome>(
   flows: readonly Promise<Answer>[],
   decide: (answers: readonly Answer[], pending: number) => Outcome | undefined,
 ): Promise<Outcome> {
+  assert(timeoutMs >= 0, "a time budget is not negative");
   return new Promise((resolve, reject) => {
     const answers: Answer[] = [];
     let open = true;
@@ -18,8 +19,9 @@ export function collect<Answer, Outcome>(
         const outcome = decide(answers, pending);
         if (outcome === undefined && pending > 0) return;
         assert(open, "settled once");
+        assert(outcome !== undefined, "there is an outcome when no answer is to come");
         finish();
-        resolve(outcome as Outcome);
+        resolve(outcome);
       } catch (thrown) {
         finish();
         reject(thrown as Error);

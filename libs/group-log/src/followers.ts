@@ -1,3 +1,4 @@
+import { assert } from "@concord/runtime";
 import { GROUPS_MAX } from "./limits.ts";
 
 /**
@@ -23,6 +24,7 @@ export class Followers {
       this.#refusing.set(group, refusing);
     }
     refusing.add(replica);
+    assert(refusing.size <= this.#size, "only replicas of the ring refuse");
     this.#tell(group, this.#size - refusing.size);
   }
 

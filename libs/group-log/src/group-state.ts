@@ -4,6 +4,7 @@ import {
   assert,
   ConcordError,
   EPOCH_NONE,
+  nextSeq,
   SEQ_NONE,
   seqOf,
   TIMESTAMP_ZERO,
@@ -65,6 +66,7 @@ export function lastEpoch(state: GroupState): Epoch {
 
 export function describeState(state: GroupState, entries: readonly LogEntry[]): ReplicaLogState {
   const { promisedEpoch, owner, appliedSeq, appliedEpoch, timestampCeilingUs, droppedSeq } = state;
+  assert(droppedSeq <= appliedSeq, "I9: only applied entries are dropped");
   const last = { lastSeq: lastSeq(state), lastEpoch: lastEpoch(state) };
   return { promisedEpoch, owner, appliedSeq, appliedEpoch, ...last, timestampCeilingUs, droppedSeq, entries };
 }
@@ -92,6 +94,8 @@ export function acceptEntries(before: GroupState, request: LogAppendRequest): Ac
   refuseOverload(before, state);
   assert(state.appliedSeq >= before.appliedSeq && state.timestampCeilingUs >= before.timestampCeilingUs, "applied and ceiling only grow");
   assert(lastEpoch(state) <= state.promisedEpoch, "no entry is of an epoch after the promised one (I2)");
+  assert(lastSeq(state) >= request.entries.at(-1)!.seq, "I4: what is accepted is held, or was applied");
+  assert(isPromised(state, before.promisedEpoch, before.owner), "I6: no append makes its sender the owner");
   return { kind: "accepted", ...placed, state, applied };
 }
 
@@ -102,7 +106,9 @@ export function acceptEntries(before: GroupState, request: LogAppendRequest): Ac
 export function markDecided(state: GroupState, { seq, epoch }: DecidedMark): Change {
   let reached = seq < lastSeq(state) ? seq : lastSeq(state);
   while (reached > state.appliedSeq && entryAt(state, reached)!.epoch < epoch) reached = seqOf(reached - 1n);
-  return applyTo(state, reached);
+  const change = applyTo(state, reached);
+  assert(change.applied.length === 0 || change.state.appliedSeq <= seq, "I8: nothing above the owner's mark is applied");
+  return change;
 }
 
 /**
@@ -121,6 +127,8 @@ export function learnFrom(before: GroupState, peer: ReplicaLogState): Change | u
   }
   if (reached === before.appliedSeq) return undefined;
   const { state, applied } = applyTo(raiseCeiling(placed.state, peer.timestampCeilingUs), reached);
+  assert(state.appliedSeq === reached && state.appliedSeq > before.appliedSeq, "I8: what is learnt is applied, and never taken back");
+  assert(lastEpoch(state) <= state.promisedEpoch, "I2: no entry is of an epoch after the promised one");
   return { ...placed, state, applied };
 }
 
@@ -139,6 +147,11 @@ export function joinTails(before: GroupState, peers: readonly ReplicaLogState[])
   const { entries, timestampCeilingUs } = mergeTails(states.map((state) => ({ ...state, entries: state.entries.filter(behind) })));
   const state = withEntries({ ...before, promisedEpoch, owner, timestampCeilingUs }, entries);
   assert(lastEpoch(state) <= promisedEpoch, "no entry is of an epoch after the promised one (I2)");
+  assert(
+    promisedEpoch >= before.promisedEpoch && timestampCeilingUs >= before.timestampCeilingUs,
+    "I10: nothing that is known is forgotten",
+  );
+  assert(entries.length === 0 || entries[0]!.seq === nextSeq(before.appliedSeq), "I3: a tail follows what is applied");
   const written = entries.filter((entry) => entryAt(before, entry.seq) !== entry);
   const dropped = before.entries.map(({ seq }) => seq).filter((seq) => seq > lastSeq(state));
   return { state, written, dropped, applied: [] };
@@ -146,7 +159,9 @@ export function joinTails(before: GroupState, peers: readonly ReplicaLogState[])
 
 /** On a ring of one whatever is held is decided. */
 export function settleAlone(before: GroupState): Change {
-  return applyTo(before, lastSeq(before));
+  const change = applyTo(before, lastSeq(before));
+  assert(change.state.entries.length === 0, "I8: what the only replica holds is decided");
+  return change;
 }
 
 export function entryAt(state: GroupState, seq: Seq): LogEntry | undefined {
@@ -169,6 +184,7 @@ function applyTo(state: GroupState, seq: Seq): Change {
   const applied = state.entries.slice(0, count);
   const entries = state.entries.slice(count);
   assert(applied.length === count, "only entries that are held are applied (I8)");
+  assert(applied.at(-1)!.seq === seq, "I3: a tail has no gaps");
   const appliedEpoch = applied.at(-1)!.epoch;
   return { state: { ...state, appliedSeq: seq, appliedEpoch, entries, tailBytes: bytesOf(entries) }, written: [], dropped: [], applied };
 }
@@ -190,6 +206,7 @@ function placeAll(before: GroupState, entries: readonly LogEntry[], decidedSeq: 
     written.push(...placed.written);
     dropped.push(...placed.dropped);
   }
+  assert(state.appliedSeq === before.appliedSeq && state.promisedEpoch === before.promisedEpoch, "placing entries decides nothing");
   return { state, written, dropped: dropped.filter((seq) => seq > lastSeq(state)), applied: [] };
 }
 

@@ -24,14 +24,22 @@ export class KeptEntries {
     return this.#droppedSeq;
   }
 
+  /** Up to here entries are kept, or dropped. */
+  get lastSeq(): bigint {
+    return this.#droppedSeq + BigInt(this.count);
+  }
+
   push(bytes: number): void {
+    assert(bytes > 0, "an entry has content");
     this.#sizes.push(bytes);
     this.#bytes += bytes;
   }
 
   /** Bytes of the kept entry after `offset` others. */
   sizeAt(offset: number): number {
-    return this.#sizes[this.#from + offset] ?? 0;
+    const bytes = offset < 0 ? undefined : this.#sizes[this.#from + offset];
+    assert(bytes !== undefined, "an entry that is read was kept");
+    return bytes;
   }
 
   dropOldest(): Seq {
@@ -39,6 +47,7 @@ export class KeptEntries {
     assert(bytes !== undefined, "an entry that is dropped was kept");
     this.#from += 1;
     this.#bytes -= bytes;
+    assert(this.#bytes >= 0, "what is dropped was counted");
     this.#droppedSeq = nextSeq(this.#droppedSeq);
     if (this.#from > COMPACT_AT && 2 * this.#from > this.#sizes.length) {
       this.#sizes = this.#sizes.slice(this.#from);

@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, readOrderedBytes, sealRecord, writeOrderedBytes } from "@concord/codec";
 import type { LogEntry } from "@concord/ports";
-import { epochOf, seqOf, type Checksum, type Seq } from "@concord/runtime";
+import { assert, EPOCH_NONE, epochOf, SEQ_NONE, seqOf, type Checksum, type Seq } from "@concord/runtime";
 import type { GroupHeader } from "./group-state.ts";
 
 /**
@@ -31,6 +31,7 @@ export function entryKey(group: string, seq: Seq): Uint8Array {
 }
 
 export function readHeaderKey(key: Uint8Array): string {
+  assert(key[0] === HEADER_NAMESPACE, "a header is read from its namespace");
   const reader = new ByteReader(key);
   reader.u8();
   const group = decodeName(readOrderedBytes(reader));
@@ -39,6 +40,7 @@ export function readHeaderKey(key: Uint8Array): string {
 }
 
 export function readEntryKey(key: Uint8Array): { group: string; seq: Seq } {
+  assert(key[0] === ENTRY_NAMESPACE, "an entry is read from its namespace");
   const reader = new ByteReader(key);
   reader.u8();
   const group = decodeName(readOrderedBytes(reader));
@@ -48,6 +50,7 @@ export function readEntryKey(key: Uint8Array): { group: string; seq: Seq } {
 }
 
 export function encodeHeader(header: GroupHeader, checksum: Checksum): Uint8Array {
+  assert(header.droppedSeq <= header.appliedSeq, "I9: only applied entries are dropped");
   const body = new ByteWriter(64)
     .u64(header.promisedEpoch)
     .text(header.owner)
@@ -75,6 +78,7 @@ export function decodeHeader(bytes: Uint8Array, checksum: Checksum): GroupHeader
 
 export function encodeEntry(entry: LogEntry, checksum: Checksum): Uint8Array {
   const { epoch, bytes, rows } = entry;
+  assert(epoch > EPOCH_NONE && entry.seq > SEQ_NONE && bytes.length > 0, "an entry has a place, an owner's epoch and content");
   const writer = new ByteWriter(bytes.length + rows.length + 13);
   return sealRecord(LOG_FORMAT_VERSION, writer.u64(epoch).bytes(bytes).raw(rows).finish(), checksum);
 }

@@ -13,6 +13,10 @@ export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
   const base = states.reduce(largerBase);
   let timestampCeilingUs = TIMESTAMP_ZERO;
   for (const state of states) if (state.timestampCeilingUs > timestampCeilingUs) timestampCeilingUs = state.timestampCeilingUs;
+  assert(
+    states.every((state) => state.appliedSeq <= base.appliedSeq && state.timestampCeilingUs <= timestampCeilingUs),
+    "TXR3: the tail starts at the largest watermark, under the largest ceiling",
+  );
   let followed = states.map((state) => new Map(state.entries.map((entry) => [entry.seq, entry])));
   const entries: LogEntry[] = [];
   for (let seq = nextSeq(base.appliedSeq); ; seq = nextSeq(seq)) {
@@ -21,6 +25,10 @@ export function mergeTails(states: readonly ReplicaLogState[]): LogTail {
     entries.push(chosen);
     followed = followed.filter((tail) => agrees(tail.get(seq), chosen));
   }
+  assert(
+    entries.every((entry, at) => entry.seq === base.appliedSeq + BigInt(at + 1)),
+    "I3: a tail has no gaps",
+  );
   return { appliesRows: true, appliedSeq: base.appliedSeq, appliedEpoch: base.appliedEpoch, entries, timestampCeilingUs };
 }
 

@@ -33,7 +33,7 @@ export async function openReplicaLog(options: OpenReplicaOptions): Promise<Repli
     if (rows.length > 0) await runner.submit({ load: [], run: () => ({ persist: [], derived: rows, reply: undefined }) });
   }
   for (const [group, { state, kept }] of groups) {
-    if (keptEnd(kept) !== state.appliedSeq) throw corrupt(`group ${group} lacks entries up to ${state.appliedSeq}`);
+    if (kept.lastSeq !== state.appliedSeq) throw corrupt(`group ${group} lacks entries up to ${state.appliedSeq}`);
   }
   return new ReplicaLogSteps(groups, options);
 }
@@ -53,17 +53,13 @@ function load(
   const entry = decodeEntry(seq, value, checksum);
   const bytes = entry.bytes.length + entry.rows.length;
   const isKept = seq <= state.appliedSeq;
-  if (seq !== (isKept ? keptEnd(kept) : lastSeq(state)) + 1n) throw corrupt(`entry ${seq} of group ${group} follows a gap`);
+  if (seq !== (isKept ? kept.lastSeq : lastSeq(state)) + 1n) throw corrupt(`entry ${seq} of group ${group} follows a gap`);
   if (isKept) {
     kept.push(bytes);
     return rowsOf(group, entry);
   }
   groups.set(group, { kept, state: { ...state, entries: [...state.entries, entry], tailBytes: state.tailBytes + bytes } });
   return [];
-}
-
-function keptEnd(kept: KeptEntries): bigint {
-  return kept.droppedSeq + BigInt(kept.count);
 }
 
 async function* pagesOf(

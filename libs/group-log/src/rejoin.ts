@@ -25,6 +25,7 @@ export async function rejoinGroup({ log, runner, peers }: RejoinOptions, group: 
     const told = await Promise.all(peers.map((peer) => peer.logRead(read, LEARN_TIMEOUT_MS)));
     for (const peer of told) state = await runner.submit(log.learn(group, peer));
     const { appliedSeq } = state;
+    assert(appliedSeq >= before, "I8: learning never takes back what is applied");
     if (told.every((peer) => isWhole(peer, appliedSeq))) {
       await runner.submit(log.rejoin(group, told));
       return "joined";

@@ -53,6 +53,7 @@ export class Acceptance {
   #tell: (accepted: boolean) => void = () => undefined;
 
   constructor(links: readonly ReplicaLink[]) {
+    assert(links.length === 1 || links.length === 3, "a ring has 1 or 3 nodes (TXR4)");
     this.#silent = new Set(links);
     this.#majority = (links.length + 1) / 2;
     this.known = new Promise((resolve) => (this.#tell = resolve));
@@ -93,6 +94,7 @@ export class ReplicaLink {
       return { kind: "failed", error: new ConcordError("OVERLOADED", `${LINK_IN_FLIGHT_MAX} calls to ${this.replica.name} are in flight`) };
     }
     this.#inFlight += 1;
+    assert(this.#inFlight <= LINK_IN_FLIGHT_MAX, "calls to one replica are bounded");
     const incarnation = this.#incarnations;
     try {
       return { kind: "answer", answer: await call(this.replica), counts: () => incarnation === this.#incarnations };
@@ -183,6 +185,7 @@ export class ReplicaLink {
       if (page === undefined) return undefined;
       const reply = await this.#append(round, page.offer);
       if (reply.result !== "accepted" || page.next === undefined) return reply;
+      assert(page.next.seq > from.seq, "I4: each page goes on where the one before ended");
       from = page.next;
     }
   }
@@ -200,6 +203,10 @@ export class ReplicaLink {
 
 function offerOf({ request, appliedByAllSeq }: OfferRound): LogAppendRequest {
   const { group, epoch, owner, previousEpoch, timestampCeilingUs, decided } = request;
+  assert(
+    decided.seq < request.seq && previousEpoch <= epoch,
+    "an entry is decided after it was offered, on top of an older or the same epoch",
+  );
   const entries = [{ seq: request.seq, epoch, bytes: request.bytes, rows: request.rows }];
   return { group, epoch, owner, previousEpoch, entries, timestampCeilingUs, decided, appliedByAllSeq };
 }

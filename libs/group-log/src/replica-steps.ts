@@ -73,6 +73,7 @@ export class ReplicaLogSteps implements ReplicaLog {
 
   constructor(groups: ReadonlyMap<string, LoadedGroup>, options: ReplicaLogOptions) {
     for (const [group, { state, kept }] of groups) {
+      assert(kept.lastSeq === state.appliedSeq, "I9: every applied entry is kept until it is dropped");
       this.#groups.set(group, state);
       this.#kept.set(group, kept);
       this.#appliedSince.add(group);
@@ -121,6 +122,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       if (acceptance.kind !== "accepted") return { persist: [], reply: { result: acceptance.kind, state: describeState(before, []) } };
       this.#heard(request);
       const effects = this.#changed(request.group, acceptance, request.appliedByAllSeq);
+      assert(effects.reply.appliedSeq >= before.appliedSeq, "I8: what is applied is never taken back");
       return { ...effects, reply: { result: "accepted", appliedSeq: effects.reply.appliedSeq } };
     });
   }
@@ -138,6 +140,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     return {
       load: stored.map((seq) => entryKey(group, seq)),
       run: (loaded) => {
+        assert(loaded.length === stored.length, "a step sees every entry that it loads");
         const state = this.#stateOf(group);
         const found: LogEntry[] = [];
         for (const [at, value] of loaded.entries()) {
@@ -236,6 +239,10 @@ export class ReplicaLogSteps implements ReplicaLog {
     const forgotten = this.#forget(group, kept, appliedByAllSeq);
     const state = { ...change.state, droppedSeq: kept.droppedSeq };
     assert(state.droppedSeq <= state.appliedSeq, "only applied entries are dropped (I9)");
+    assert(kept.lastSeq === state.appliedSeq, "I9: every applied entry is kept until it is dropped");
+    const before = this.#stateOf(group);
+    assert(state.promisedEpoch >= before.promisedEpoch, "I1: a promise is never taken back");
+    assert(state.appliedSeq >= before.appliedSeq && state.droppedSeq >= before.droppedSeq, "I8, I9: watermarks only grow");
     this.#groups.set(group, state);
     return {
       persist: [...dropped, ...written, ...forgotten, this.#header(group, state)],
@@ -252,6 +259,7 @@ export class ReplicaLogSteps implements ReplicaLog {
       if (kept.droppedSeq >= appliedByAllSeq && kept.bytes <= KEPT_BYTES_MAX) break;
       operations.push({ kind: "delete", key: entryKey(group, kept.dropOldest()) });
     }
+    assert(operations.length === 0 || kept.droppedSeq <= checkpointed, "I9: a checkpoint holds the rows of what is dropped");
     return operations;
   }
 
@@ -259,7 +267,10 @@ export class ReplicaLogSteps implements ReplicaLog {
     const applied = [...this.#appliedSince].map((group): [string, Seq] => [group, this.#stateOf(group).appliedSeq]);
     this.#appliedSince.clear();
     return () => {
-      for (const [group, seq] of applied) this.#checkpointed.set(group, seq);
+      for (const [group, seq] of applied) {
+        assert(seq >= (this.#checkpointed.get(group) ?? SEQ_NONE), "I9: a later checkpoint holds no less");
+        this.#checkpointed.set(group, seq);
+      }
     };
   }
 
@@ -292,6 +303,10 @@ function pageOf(entries: readonly LogEntry[], limit: number): LogEntry[] {
     if (page.length === limit || (last !== undefined && (bytes > LOG_READ_BYTES_MAX || entry.seq !== seqOf(last.seq + 1n)))) break;
     page.push(entry);
   }
+  assert(
+    page.length <= limit && (page.length > 0 || entries.length === 0),
+    "a page has an entry when there is one, and no more than asked for",
+  );
   return page;
 }
 

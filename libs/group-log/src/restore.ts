@@ -32,6 +32,11 @@ export function restoreGroup(
   const droppedSeq = appliedSeq < coveredSeq ? appliedSeq : coveredSeq;
   const header = { promisedEpoch, owner, appliedSeq, appliedEpoch, timestampCeilingUs, droppedSeq };
   const entries = [...kept, ...tail];
+  assert(droppedSeq <= appliedSeq, "I9: only applied entries are dropped");
+  assert(
+    entries.every(({ seq }, at) => seq === droppedSeq + BigInt(at + 1)),
+    "I3, I9: what is restored has no gap",
+  );
   const written = new Set(entries.map(({ seq }) => seq));
   const replaced = (own?.entries ?? []).filter(({ seq }) => !written.has(seq));
   return [

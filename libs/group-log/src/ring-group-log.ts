@@ -85,7 +85,9 @@ export class RingGroupLog implements GroupLog {
     if (seqs.length < this.#majority)
       throw new ConcordError("REPLICAS_UNAVAILABLE", `${seqs.length} of ${this.#links.length} replicas answered`);
     // An entry that a majority may hold: those that did not answer are taken to hold it.
-    return seqs[this.#majority - 1 - (this.#links.length - seqs.length)]!;
+    const newest = seqs[this.#majority - 1 - (this.#links.length - seqs.length)];
+    assert(newest !== undefined, "TXD5: a majority answered, so one of its answers is the newest that a majority may hold");
+    return newest;
   }
 
   /**
@@ -139,6 +141,7 @@ export class RingGroupLog implements GroupLog {
       const own = answers.filter(isOwn).length;
       return pending === 0 || Math.max(own, answers.length - own) >= this.#majority ? answers : undefined;
     });
+    assert(states.length <= this.#links.length, "each replica is counted once");
     const others = states.filter((state) => !isOwn(state));
     if (states.length - others.length >= this.#majority) return "current";
     return others.length >= this.#majority || others.some((state) => state.promisedEpoch >= owner.epoch) ? "fenced" : "unknown";
@@ -167,6 +170,7 @@ export class RingGroupLog implements GroupLog {
     );
     return collect(this.#clock, timeoutMs, flows, (attempts, pending) => {
       const advanced = answersOf(attempts).length;
+      assert(advanced + pending <= this.#links.length, "each replica is counted once");
       if (advanced >= this.#majority) return "advanced" as const;
       return advanced + pending < this.#majority ? ("unknown" as const) : undefined;
     });
@@ -186,6 +190,7 @@ export class RingGroupLog implements GroupLog {
   }
 
   #raised(replies: readonly PromiseOf[], pending: number): RaiseDecision | undefined {
+    assert(replies.length + pending <= this.#links.length, "each replica is counted once");
     const promises = replies.filter((reply) => reply.promised);
     // two promised, so whatever was logged is in their tails (TXR3)
     if (promises.length >= this.#majority) return { kind: "promised", promises, replies };

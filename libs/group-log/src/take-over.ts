@@ -1,5 +1,6 @@
 import type { AdvanceRequest, AppendRequest, DecidedMark, GroupLog, LogTail } from "@concord/ports";
 import {
+  assert,
   backoff,
   ERRORS,
   nextEpoch,
@@ -113,6 +114,11 @@ async function appendTail(calls: LogCalls, epoch: Epoch, tail: LogTail): Promise
   const { log, options } = calls;
   const { group, owner } = options;
   const { timestampCeilingUs } = tail;
+  assert(
+    tail.entries.every(({ seq }, at) => seq === tail.appliedSeq + BigInt(at + 1)),
+    "I7: the whole tail is appended again, without a gap",
+  );
+  assert(tail.appliedEpoch < epoch && tail.entries.every((entry) => entry.epoch < epoch), "I2: what the raise found is of older epochs");
   // An entry whose rows the owner applies is not done with before that (I7).
   const marks = tail.appliesRows && tail.entries.every(({ rows }) => rows.length > 0);
   let previousEpoch = tail.appliedEpoch;
@@ -151,6 +157,7 @@ async function callLog<Result>(calls: LogCalls, action: (timeoutMs: number) => P
     const { exchangesMax } = log;
     const startMs = clock.monotonicMs();
     const timeoutMs = exchangesMax * Math.min(exchangeMaxMs, exchangeMs);
+    assert(timeoutMs > 0, "an exchange has a time budget");
     exchangeMs *= 2;
     const result = await action(timeoutMs);
     const tookMs = clock.monotonicMs() - startMs;

@@ -32,6 +32,8 @@ export class AtomicRowStore implements AtomicRows {
     assert(options.replicas.length === 1 || options.replicas.length === 3, "a ring has 1 or 3 replicas (TXR4)");
     this.#options = options;
     this.#quorum = Math.floor(options.replicas.length / 2) + 1;
+    assert(2 * this.#quorum > options.replicas.length, "I2: two quorums share a replica");
+    assert(new Set(options.replicas.map(({ name }) => name)).size === options.replicas.length, "replicas are distinct");
   }
 
   async read(group: string, keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
@@ -51,6 +53,7 @@ export class AtomicRowStore implements AtomicRows {
   }
 
   async #readPage(group: string, range: RowRange, limit: number, options: ReadOptions): Promise<RowPage> {
+    assert(limit >= 1 && limit <= RANGE_IMAGES_MAX, "a replica's page takes at least one image, and no more than it answers");
     const { from, to } = encodeRange(range);
     const found = await this.#read(group, { kind: "range", range: { from, to, reverse: range.reverse, limit } }, options);
     const rows: RowImage[] = [];
@@ -86,6 +89,7 @@ export class AtomicRowStore implements AtomicRows {
       if (first.kind === "enough") return first.answers[0]!.value;
     }
     // Every one has failed, or has not answered in time.
+    assert(asked.length === replicas.length, "I10: a read fails only after every replica was asked");
     const outcomes = await gather(asked, { clock, timeoutMs: 1, needed: 1 });
     if (outcomes.kind === "enough") return outcomes.answers[0]!.value;
     const lasting = outcomes.failures.find(({ kind }) => kind === "rejected" || kind === "corrupt");
@@ -97,6 +101,7 @@ export class AtomicRowStore implements AtomicRows {
     const { replicas, clock } = this.#options;
     const timeoutMs = this.#remaining(deadlineMs);
     const others = replicas.filter((other) => other !== replica);
+    assert(others.length === replicas.length - 1, "I10: what is answered comes from one replica of the ring");
     const calls = others.map((other) => other.catchUp(group, rows.appliedSeq, timeoutMs));
     const result = await gather(calls, { clock, timeoutMs, needed: this.#quorum - 1 });
     if (result.kind === "too-few") throw readError(result, this.#quorum - 1);
@@ -109,7 +114,9 @@ export class AtomicRowStore implements AtomicRows {
 
 /** Those that are known to be gone last. */
 function inOrder(replicas: readonly GroupReplica[]): readonly GroupReplica[] {
-  return [...replicas.filter(({ reachable }) => reachable), ...replicas.filter(({ reachable }) => !reachable)];
+  const ordered = [...replicas.filter(({ reachable }) => reachable), ...replicas.filter(({ reachable }) => !reachable)];
+  assert(ordered.length === replicas.length, "each replica is asked once");
+  return ordered;
 }
 
 function tooManyKeys(count: number): ConcordError {

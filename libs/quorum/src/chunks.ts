@@ -17,6 +17,6 @@ export function chunksOf(mutations: readonly Uint8Array[]): (readonly Uint8Array
     bytes += mutation.length;
   }
   if (current.length > 0) chunks.push(current);
-  assert((chunks.length === 0) === (mutations.length === 0), "every mutation is in a chunk");
+  assert(chunks.reduce((sum, chunk) => sum + chunk.length, 0) === mutations.length, "every mutation is in one chunk");
   return chunks;
 }

@@ -32,7 +32,7 @@ export interface GatherOptions<Value> {
  * more, and at the time-out whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
  */
 export function gather<Value>(calls: readonly Promise<Value>[], options: GatherOptions<Value>): Promise<Gathered<Value>> {
-  assert(options.needed <= calls.length, "what is needed can come");
+  assert(options.needed >= 0 && options.needed <= calls.length, "what is needed can come");
   return new Promise((resolve) => {
     const answers: Answer<Value>[] = [];
     const failures: ConcordError[] = [];

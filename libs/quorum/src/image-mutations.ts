@@ -12,6 +12,8 @@ export function mutationsOf(image: RowImage): Mutation[] {
     mutations.push({ kind: timestampUs === image.markerUs ? "insert" : "update", key: image.key, columns, timestampUs });
   }
   assert(mutations.length > 0 || image.cells.size === 0, "a repair brings every cell (TX30)");
+  const columns = mutations.reduce((sum, mutation) => sum + (mutation.kind === "delete" ? 0 : mutation.columns.length), 0);
+  assert(columns === image.cells.size, "a repair brings every cell once (TX30)");
   return mutations;
 }
 

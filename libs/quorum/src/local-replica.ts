@@ -46,6 +46,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum));
     if (reply.kind === "applied") return;
     const { storedKeys } = reply;
+    assert(storedKeys.length > 0, "I5: a refused write names the damaged rows");
     for (const storedKey of storedKeys) this.#options.onDamaged?.(storedKey);
     this.#options.log.error("stored rows failed their check and were quarantined", { rows: storedKeys.length });
     throw new ConcordError("CORRUPT_DATA", `${storedKeys.length} stored rows of ${this.name} fail their check`, { applied: "unknown" });
@@ -55,6 +56,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     await this.#reached(after, timeoutMs);
     const storedKeys = keys.map(storedRowKey);
     const stored = await this.#options.reader.getMany(storedKeys);
+    assert(stored.length === keys.length, "the store answers each key");
     const rows: Uint8Array[] = [];
     for (let i = 0; i < stored.length; i += 1) {
       const value = stored[i];
@@ -98,6 +100,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
       run: (stored: readonly (Uint8Array | undefined)[]) => ({ persist: [], reply: { stored, at: appliedSeq(group) } }),
     };
     const { stored, at } = await runner.submit(read);
+    assert(stored.length === keys.length && at <= appliedSeq(group), "I10: one step loads every key, as of a place that was applied");
     const rows: Uint8Array[] = [];
     let bytes = 0;
     for (let i = 0; i < stored.length; i += 1) {
@@ -116,6 +119,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     for (let tries = 0; tries < ATOMIC_RANGE_TRIES_MAX; tries += 1) {
       const at = appliedSeq(group);
       const entries = await reader.rangeAtOnce(bounds);
+      assert(at <= appliedSeq(group), "I10: how far the log is applied only grows");
       if (entries !== "changed") return { ...(await this.#pageOf(entries, bounds.limit - 1)), appliedSeq: at };
     }
     throw new ConcordError(
@@ -125,6 +129,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
   }
 
   async #pageOf(entries: readonly KeyValueEntry[], limit: number): Promise<ReplicaPage> {
+    assert(limit >= 1 && entries.length <= limit + 1, "the store answers no more entries than it was asked for");
     const rows: Uint8Array[] = [];
     let bytes = 0;
     for (const { key, value } of entries) {
@@ -152,6 +157,10 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     const { appliedSeq, catchUp } = this.#options;
     const behind = after.filter(({ group, seq }) => appliedSeq(group) < seq);
     if (behind.length > 0) await Promise.all(behind.map(({ group, seq }) => catchUp(group, seq, timeoutMs)));
+    assert(
+      behind.every(({ group, seq }) => appliedSeq(group) >= seq),
+      "I6: a replica that counts has applied what the reader names",
+    );
   }
 
   /** Awaits nothing for a sound row. */

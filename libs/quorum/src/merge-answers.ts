@@ -39,6 +39,10 @@ export function mergeAnswers(answers: readonly Uint8Array[], checksum: Checksum)
     return { ...openRow(bytes, checksum), bytes };
   });
   const newest = written.reduce((best, row) => laterInLog(best, row) ?? best);
+  assert(
+    written.every(({ place }) => place === undefined || place.seq <= newest.place!.seq),
+    "I6: the answer from the latest entry counts",
+  );
   if (isSame || newest.place !== undefined) {
     // What is elsewhere is older, or was merged before rows followed from the log.
     const stale = answers.map((answer) => compareBytes(answer, newest.bytes) !== 0);
@@ -79,7 +83,11 @@ export function mergePages(pages: readonly ReplicaPage[], reverse: boolean, chec
       const key = keys[at]![position];
       if (key !== undefined && (next === undefined || inOrder(key, next) < 0)) next = key;
     });
-    if (next === undefined || (horizon !== undefined && inOrder(next, horizon) > 0)) return { rows, horizon };
+    if (next === undefined || (horizon !== undefined && inOrder(next, horizon) > 0)) {
+      const isRead = positions.every((position, at) => position === keys[at]!.length);
+      assert(horizon !== undefined || isRead, "I3: every row of a range that is read to its end is decided");
+      return { rows, horizon };
+    }
     rows.push(
       mergeAnswers(
         pages.map((page, at) => takeIf(page, keys[at]!, positions, at, next!)),

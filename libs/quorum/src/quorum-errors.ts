@@ -1,10 +1,11 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { Gathered } from "./gather.ts";
 
 export type TooFew = Extract<Gathered<unknown>, { readonly kind: "too-few" }>;
 
 /** Nothing was sent. */
 export function tooFewReachable(reachable: number, needed: number): ConcordError {
+  assert(reachable < needed, "a quorum that is reachable is asked");
   const metadata = { reachable: String(reachable), needed: String(needed) };
   return new ConcordError("REPLICAS_UNAVAILABLE", `${reachable} replicas are reachable, ${needed} are needed`, { metadata });
 }
@@ -16,6 +17,8 @@ export function neverApplied(result: TooFew): boolean {
 
 /** `untouched`: no replica acted (I4). */
 export function writeError(result: TooFew, needed: number, untouched: boolean): ConcordError {
+  assert(result.answers < needed, "a write with its quorum does not fail");
+  assert(!untouched || neverApplied(result), "I4: a replica that may have acted is not denied");
   const metadata = { reasons: reasonsOf(result), confirmed: String(result.answers), needed: String(needed) };
   if (!untouched) {
     const text = `${result.answers} replicas confirmed the write, ${needed} are needed; it may be applied`;
@@ -27,6 +30,7 @@ export function writeError(result: TooFew, needed: number, untouched: boolean): 
 
 /** What stands in the way for good (corrupt, too large) before what time may heal. */
 export function readError(result: TooFew, needed: number): ConcordError {
+  assert(result.answers < needed, "a read with its quorum does not fail");
   const lasting = result.failures.find((failure) => failure.code === "CORRUPT_DATA" || failure.code === "LIMIT_EXCEEDED");
   if (lasting !== undefined) return lasting;
   const metadata = { reasons: reasonsOf(result), answered: String(result.answers), needed: String(needed) };

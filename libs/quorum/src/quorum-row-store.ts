@@ -119,6 +119,7 @@ export class QuorumRowStore implements RowStore {
         if (liveRow(image) !== undefined) rows.push(image!);
         if (rows.length < range.limit) continue;
         const isLast = i === page.rows.length - 1 && page.horizon === undefined;
+        assert(rows.length === range.limit, "a page has no more rows than its limit");
         return { rows, next: isLast ? undefined : rows.at(-1)!.key.clustering };
       }
       if (page.horizon === undefined) break;
@@ -156,6 +157,7 @@ export class QuorumRowStore implements RowStore {
   }
 
   #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<void>> {
+    assert(chunk.length > 0, "a message to a replica has mutations");
     const calls = this.#replicas.map((replica) => replica.applyRows(chunk, timeoutMs));
     const noted = this.#noteMissed(chunk, calls).finally(() => this.#writing.delete(noted));
     this.#writing.add(noted);
@@ -164,6 +166,7 @@ export class QuorumRowStore implements RowStore {
 
   async #noteMissed(chunk: readonly Uint8Array[], calls: readonly Promise<void>[]): Promise<void> {
     const results = await Promise.allSettled(calls);
+    assert(results.length === this.#replicas.length, "I7: the calls to all replicas have ended");
     const mayBeThere = (result: PromiseSettledResult<void>): boolean =>
       result.status === "fulfilled" || toConcordError(result.reason).applied !== "no";
     if (!results.some(mayBeThere)) return;
@@ -186,7 +189,9 @@ export class QuorumRowStore implements RowStore {
     assert(keys.length > 1, "one key is not halved");
     const middle = keys.length >>> 1;
     const first = await this.#readChunk(keys.slice(0, middle), call);
-    return first.concat(await this.#readChunk(keys.slice(middle), call));
+    const both = first.concat(await this.#readChunk(keys.slice(middle), call));
+    assert(both.length === keys.length, "each key has one answer");
+    return both;
   }
 
   async #readAnswers(keys: readonly Uint8Array[], call: ReadCall): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
@@ -262,7 +267,12 @@ export class QuorumRowStore implements RowStore {
       const chunk = rows.slice(at, at + READ_AGAIN_KEYS_MAX);
       const groups = new Set(chunk.map(({ place }) => place.group));
       const floors = new Map(after.filter(({ group }) => groups.has(group)).map(({ group, seq }) => [group, seq]));
+      assert(chunk.length <= READ_AGAIN_KEYS_MAX, "a second read is bounded");
       for (const { place } of chunk) if ((floors.get(place.group) ?? SEQ_NONE) < place.seq) floors.set(place.group, place.seq);
+      assert(
+        chunk.every(({ place }) => floors.get(place.group)! >= place.seq),
+        "I8: a row is read again as of its entry, or a later one",
+      );
       const call = { deadlineMs, after: Array.from(floors, ([group, seq]) => ({ group, seq })) };
       const found = await this.#readChunk(
         chunk.map(({ bytes }) => keyOfStored(bytes)),
@@ -270,6 +280,7 @@ export class QuorumRowStore implements RowStore {
       );
       chunk.forEach((row, i) => again.set(row, found[i]!));
     }
+    assert(again.size === rows.length, "I8: each row that may be forgotten is read again");
     return again;
   }
 
@@ -281,6 +292,10 @@ export class QuorumRowStore implements RowStore {
     if (rows.every((row) => !row.stale.includes(true))) return;
     const stale = rows.filter((row) => row.stale.includes(true));
     assert(answered.length >= this.#quorum && new Set(answered).size === answered.length, "I2: distinct replicas of a majority answered");
+    assert(
+      stale.every((row) => row.image !== undefined && row.stale.length === answered.length),
+      "I2: a row that is repaired was merged from all counted answers",
+    );
     const calls: Promise<void>[] = [];
     let upToDate = 0;
     const timeoutMs = this.#remaining(deadlineMs);
@@ -290,6 +305,7 @@ export class QuorumRowStore implements RowStore {
       if (lacking.length === 0) upToDate += 1;
       else calls.push(this.#send(replica, lacking, timeoutMs));
     });
+    assert(upToDate + calls.length === this.#replicas.length, "I2: each replica has every row or is repaired");
     this.#metrics.count("quorum_read_repairs_total", stale.length, { kind: "blocking" });
     const needed = Math.max(0, this.#quorum - upToDate);
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed });
@@ -298,6 +314,7 @@ export class QuorumRowStore implements RowStore {
 
   /** Rows of groups follow once the replica has applied as much of the log; others are merged (I6). */
   async #send(replica: RowReplica, rows: readonly MergedRow[], timeoutMs: number): Promise<void> {
+    assert(rows.length > 0, "a repair has rows");
     const places = new Map<string, Seq>();
     const plain: MergedRow[] = [];
     for (const row of rows) {
@@ -317,6 +334,7 @@ export class QuorumRowStore implements RowStore {
 
   /** The third answer does not count (TX12); if it shows that its replica lacks something, that is repaired behind the caller. */
   #repairLate(replica: number, merged: readonly MergedRow[], late: readonly Uint8Array[]): void {
+    assert(late.length === merged.length, "each key has one answer of a replica");
     this.#repairBehind(
       replica,
       merged.filter((row, at) => row.image !== undefined && this.#merge([row.bytes, late[at]!]).stale[1]),

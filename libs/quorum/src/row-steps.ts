@@ -1,7 +1,7 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
 import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
-import { ConcordError, type Checksum } from "@concord/runtime";
+import { assert, ConcordError, type Checksum } from "@concord/runtime";
 import { openRow, quarantine, sealMerged, storedRowKey } from "./stored-row.ts";
 
 export type ApplyRowsReply =
@@ -23,6 +23,7 @@ export function applyRowsStep(mutations: readonly Uint8Array[], checksum: Checks
   return {
     load: changes.map((change) => change.storedKey),
     run(loaded) {
+      assert(loaded.length === changes.length, "I1: a step merges into what it has loaded");
       const persist: KeyValueOperation[] = [];
       const corrupt: Uint8Array[] = [];
       changes.forEach(({ storedKey, image }, at) => {
@@ -30,6 +31,7 @@ export function applyRowsStep(mutations: readonly Uint8Array[], checksum: Checks
         if (effect.kind === "corrupt") corrupt.push(storedKey);
         if (effect.kind !== "unchanged") persist.push(effect.operation);
       });
+      assert(persist.length >= corrupt.length, "I5: a damaged row is kept in quarantine");
       return { persist, reply: corrupt.length === 0 ? { kind: "applied" } : { kind: "corrupt", storedKeys: corrupt } };
     },
   };

@@ -1,7 +1,7 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord, writeOrderedBytes } from "@concord/codec";
 import type { KeyValueOperation, LogEntry } from "@concord/ports";
 import { imageRowKey, isTombstone, rowPlaces } from "@concord/rows";
-import { seqOf, type Checksum, type Seq } from "@concord/runtime";
+import { assert, SEQ_NONE, seqOf, type Checksum, type Seq } from "@concord/runtime";
 
 /** Namespaces of the node's store. */
 export const ROWS_NAMESPACE = 0x72; // 'r'
@@ -46,6 +46,7 @@ export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
  * Keys and values of rows are views of one buffer: allocating each costs more than everything else that is done to a row.
  */
 export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
+  assert(seq > SEQ_NONE, "I6: a row follows from an entry of its group's log");
   const places = rowPlaces(rows);
   const origin = new ByteWriter().text(group).u64(seq).finish();
   let length = 0;
@@ -66,6 +67,7 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
     view.setUint32(valueAt + 1, checksum(buffer.subarray(bodyAt, at)) >>> 0);
     return { kind: "put", key: buffer.subarray(keyAt, valueAt), value: buffer.subarray(valueAt, at) };
   });
+  assert(at === length && operations.length === places.length, "I6: every row of an entry is put as a whole");
   for (const { keyFrom, keyTo, to } of places) {
     if (isTombstone(rows, keyTo, to)) operations.push(tombstoneNote({ group, seq }, rows.subarray(keyFrom, keyTo)));
   }
@@ -88,6 +90,7 @@ export function tombstoneOf({ image, place }: StoredRow): KeyValueOperation | un
 }
 
 function tombstoneNote(place: LogPlace, rowKey: Uint8Array): KeyValueOperation {
+  assert(place.seq > SEQ_NONE, "I9: the note of a tombstone names the entry of its deletion");
   return { kind: "put", key: tombstoneKey(place, rowKey), value: NOTHING };
 }
 

@@ -1,6 +1,7 @@
 import { ByteReader, readOrderedBytes } from "@concord/codec";
 import type { Checkpoints, KeyValue, KeyValueOperation, LogPosition, StepRunner, StoreStep } from "@concord/ports";
 import {
+  assert,
   ConcordError,
   nextSeq,
   SEQ_NONE,
@@ -95,7 +96,7 @@ export class TombstoneCollector {
       const found = await reader.range({ from, to, limit: TOMBSTONES_PER_STEP_MAX });
       const last = found.at(-1);
       const notes = found.map(({ key }) => key);
-      if (last !== undefined) this.#kept -= await runner.submit(removal(notes, checksum));
+      if (last !== undefined) this.#kept -= await runner.submit(removal(notes, seq, checksum));
       if (last === undefined || found.length < TOMBSTONES_PER_STEP_MAX) {
         this.#collected.set(group, seq);
         return;
@@ -111,11 +112,16 @@ function tombstonesFrom(group: string, seq: Seq): Uint8Array {
 }
 
 /** Answers how many notes went. A crash brings back both, tombstone and note, or neither. */
-function removal(keys: readonly Uint8Array[], checksum: Checksum): StoreStep<number> {
+function removal(keys: readonly Uint8Array[], appliedByAllSeq: Seq, checksum: Checksum): StoreStep<number> {
   const notes = keys.map(readTombstoneKey);
+  assert(
+    notes.every(({ seq }) => seq <= appliedByAllSeq),
+    "I9: a tombstone goes after every replica has applied its deletion",
+  );
   return {
     load: notes.map(({ storedKey }) => storedKey),
     run: (loaded) => {
+      assert(loaded.length === notes.length, "a step sees the row of each note");
       const persist = keys.map((key): KeyValueOperation => ({ kind: "delete", key }));
       for (const [at, { storedKey, seq }] of notes.entries()) {
         const stored = loaded[at];
@@ -127,6 +133,7 @@ function removal(keys: readonly Uint8Array[], checksum: Checksum): StoreStep<num
 }
 
 function readTombstoneKey(key: Uint8Array): { readonly seq: Seq; readonly storedKey: Uint8Array } {
+  assert(key[0] === TOMBSTONES_NAMESPACE, "I9: only notes of tombstones are collected");
   const reader = new ByteReader(key);
   reader.u8();
   readOrderedBytes(reader);

@@ -91,7 +91,8 @@ export async function runHistory(options: HistoryOptions): Promise<Observer> {
     await checkRows(world);
   };
   await time.run(story(), 600_000).finally(() => {
-    if (observer.wrong !== undefined) throw observer.wrong;
+    const wrong = observer.wrong ?? ring.failed;
+    if (wrong !== undefined) throw wrong;
   });
   return observer;
 }

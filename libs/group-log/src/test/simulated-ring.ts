@@ -50,6 +50,7 @@ class SlowDisk implements StepRunner, Checkpoints {
   readonly #time: VirtualTime;
   readonly #dice: Dice;
   readonly #syncMs: number;
+  readonly #onFailed: (thrown: unknown) => void;
   /** Newest values by key, those on their way included. */
   readonly #written = new Map<string, Uint8Array | undefined>();
   /** Derived and in no checkpoint. */
@@ -61,7 +62,8 @@ class SlowDisk implements StepRunner, Checkpoints {
   /** The store before the newest sync, while nothing was written since that a reader could tell it by. */
   #before: KeyValueImage | undefined;
 
-  constructor(store: MemoryKeyValue, time: VirtualTime, dice: Dice, syncMs: number) {
+  constructor(store: MemoryKeyValue, time: VirtualTime, dice: Dice, syncMs: number, onFailed: (thrown: unknown) => void) {
+    this.#onFailed = onFailed;
     this.#store = store;
     this.#time = time;
     this.#dice = dice;
@@ -84,6 +86,7 @@ class SlowDisk implements StepRunner, Checkpoints {
           this.#pending.push({ persist, derived, reply: () => resolve(reply) });
           this.#sync();
         } catch (thrown) {
+          this.#onFailed(thrown);
           reject(thrown as Error);
         }
       });
@@ -168,7 +171,12 @@ export class SimulatedRing {
   #hasForgotten = false;
   /** Told of a node before it reads from its peers what it may have forgotten. */
   readonly onRestart: ((node: string) => void)[] = [];
+  /** The first failed assertion of a replica: its callers take it for a replica that does not answer. */
+  failed: ConcordError | undefined;
   readonly #onApply: (entry: LogEntry) => void;
+  readonly #onFailed = (thrown: unknown): void => {
+    if (thrown instanceof ConcordError && thrown.code === "INTERNAL") this.failed ??= thrown;
+  };
 
   /** `onApply` hears of every entry a replica applies, again after its restarts. */
   constructor(size: number, time: VirtualTime, dice: Dice, faults: RingFaults, onApply: (entry: LogEntry) => void = () => undefined) {
@@ -185,7 +193,7 @@ export class SimulatedRing {
     if (this.#processes[node]!.kind === "up") return;
     if (this.#lost?.node === node && !(await this.#restore(this.#lost))) return;
     const store = this.stores[node]!;
-    const runner = new SlowDisk(store, this.#time, this.#dice, this.faults.syncMs);
+    const runner = new SlowDisk(store, this.#time, this.#dice, this.faults.syncMs, this.#onFailed);
     const rowsOf = (group: string, entry: LogEntry): KeyValueOperation[] => {
       this.#onApply(entry);
       return [{ kind: "put", key: appliedKey(group, entry.seq), value: entry.rows }];
@@ -206,7 +214,10 @@ export class SimulatedRing {
 
   async #rejoin(name: string, { node, group }: RottenNode, options: RejoinOptions): Promise<boolean> {
     for (const tell of this.onRestart) tell(name);
-    const joined = await rejoinGroup(options, group).catch(() => "failed");
+    const joined = await rejoinGroup(options, group).catch((thrown: unknown) => {
+      this.#onFailed(thrown);
+      return "failed";
+    });
     if (joined === "joined" || joined === "too-far") this.#rotten = undefined;
     if (joined === "too-far") await this.lose(node, group);
     return joined === "joined";
@@ -267,7 +278,8 @@ export class SimulatedRing {
     try {
       const states = await Promise.all(others.map((other) => links[other]!.logRead(read, 1000)));
       await store.batch(restoreGroup(group, copiedSeq, states, checksum), { sync: true });
-    } catch {
+    } catch (thrown) {
+      this.#onFailed(thrown);
       return false;
     }
     this.#lost = undefined;
@@ -321,7 +333,10 @@ export class SimulatedRing {
         if (process.kind === "down") return;
         act(process.replica).then(
           (reply) => answer(() => resolve(reply)),
-          (error: Error) => answer(() => reject(error)),
+          (error: Error) => {
+            this.#onFailed(error);
+            answer(() => reject(error));
+          },
         );
       });
     });

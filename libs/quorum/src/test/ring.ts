@@ -89,6 +89,7 @@ export class TestReplica implements RowReplica {
   /** What the test's log does when this replica is to catch up. */
   onCatchUp: (group: string, seq: bigint) => Promise<void> = () => Promise.resolve();
   #held: (() => void)[] = [];
+  readonly #applied = new Map<string, Seq>();
   readonly #local: LocalRowReplica;
 
   constructor(name: string) {
@@ -102,8 +103,11 @@ export class TestReplica implements RowReplica {
         rangeAtOnce: (range) => this.store.range(range),
       },
       hasAllRows: true,
-      catchUp: (group, seq) => this.onCatchUp(group, seq),
-      appliedSeq: () => SEQ_NONE,
+      catchUp: async (group, seq) => {
+        await this.onCatchUp(group, seq);
+        if (seq > this.#appliedSeq(group)) this.#applied.set(group, seq);
+      },
+      appliedSeq: (group) => this.#appliedSeq(group),
       checksum,
       log: silentLog,
     });
@@ -123,6 +127,10 @@ export class TestReplica implements RowReplica {
 
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
     return this.#call(`catch up ${group} ${seq}`, () => this.#local.catchUp(group, seq, timeoutMs));
+  }
+
+  #appliedSeq(group: string): Seq {
+    return this.#applied.get(group) ?? SEQ_NONE;
   }
 
   /** Lets held calls go. */
