@@ -39,6 +39,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const failures = new VerdictRelay();
   const storage = composeStorageProxy(configs.storage, {
     environment: environmentOf("storage"),
+    disk: options.disk(configs.storage.dataFolder),
     failures,
     onFailed,
     ...storesOf("storage", options),

@@ -61,11 +61,13 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
     case "transactions":
       return { coordinators: config.nodes, storageProxies: nodes };
     case "objects":
-      return { dataFolder, coordinators: addresses, storageProxies: addresses, transactionToken: config.clientToken };
+      // The storage's reserve is for all.
+      return { dataFolder, reserveBytes: 0, coordinators: addresses, storageProxies: addresses, transactionToken: config.clientToken };
     case "messages":
       // Different on every node: the ids that workers make differ.
       return {
         dataFolder,
+        reserveBytes: 0,
         workers: config.logFolder === undefined && config.log !== "kafka" ? [] : config.nodes,
         snowflakeWorkerId: nodes
           .map(({ name }) => name)

@@ -20,7 +20,7 @@ import type { ListedMembership, Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import { ConcordError, SpaceGuard, toHex, type Disk, type Environment } from "@concord/runtime";
+import { ConcordError, SpaceGuard, SpaceReserve, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import { isListed, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
@@ -79,6 +79,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   let heartbeats: UdpMembership | undefined;
   const beats = (): UdpMembership | undefined =>
     (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
+  const space = spaceOf(config, host);
   const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
     await shared?.open(host.membership ?? beats()!, signal);
@@ -95,20 +96,26 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     },
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
+      await space.open();
       // Opening it takes the lock: one process at a time has the data folder.
-      const meta = await openKeyValue(META_FOLDER);
+      const meta = await openKeyValue(META_FOLDER).catch((thrown: unknown) => {
+        space.close();
+        throw thrown;
+      });
       try {
         await checkLayout(meta, config.partitions, checksum);
         return meta;
       } catch (thrown) {
+        space.close();
         await meta.close();
         throw thrown;
       }
     },
     openMessages,
     openStore: (meta, messages) =>
-      openStore(config, host, { openKeyValue, meta, messages, ownership: shared?.opened.ownership ?? SOLE, peers }),
+      openStore(config, host, { openKeyValue, meta, messages, ownership: shared?.opened.ownership ?? SOLE, peers, space }),
     close: () => {
+      space.close();
       peers.close();
       shared?.close();
     },
@@ -187,12 +194,13 @@ interface Opened {
   readonly messages: MessageLog;
   readonly ownership: Ownership;
   readonly peers: WorkerPeers;
+  readonly space: SpaceGuard;
 }
 
 function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: Opened): Store {
   const { environment } = host;
   const { clock, log, metrics } = environment;
-  const { meta, messages, ownership, peers } = opened;
+  const { meta, messages, ownership, peers, space } = opened;
   const source = idSourceOf(config.idSource);
   const open = workersOf(config, host, opened);
   const partitions = new Partitions({ count: config.partitions, open, ownership, peers, messages, clock, log, metrics });
@@ -201,15 +209,15 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
     const wanted = acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     return (await peers.ingest(address, passed, wanted, budget)).map(resultFromWire);
   };
-  const admit = admissionOf(config, host);
+  const admit = (): Promise<void> => space.admit();
   return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, forward, environment, admit }) };
 }
 
 /** Messages in Kafka are on its brokers' disks. */
-function admissionOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions): () => Promise<void> {
+function spaceOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions): SpaceGuard {
   const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
-  const space = new SpaceGuard({ ...environment, disks: logDisk === undefined ? [disk] : [disk, logDisk], lowBytes });
-  return () => space.admit();
+  const reserve = new SpaceReserve(disk, config.reserveBytes);
+  return new SpaceGuard({ ...environment, disks: logDisk === undefined ? [disk] : [disk, logDisk], lowBytes, reserve });
 }
 
 /** A worker of a partition for each of its tenures here. */

@@ -1,7 +1,7 @@
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import { SpaceGuard, type ConcordError, type Disk, type Environment, type HttpServer, type Metrics } from "@concord/runtime";
+import { SpaceGuard, SpaceReserve, type ConcordError, type Disk, type Environment, type HttpServer, type Metrics } from "@concord/runtime";
 import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
@@ -66,11 +66,17 @@ async function openGateway(
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
   const { environment, disk } = options;
-  const { clock, log, metrics } = environment;
-  const opened = await openMetadata(config, options, signal);
+  const { metrics } = environment;
+  const space = spaceOf(config, options);
+  await space.open();
+  const closeSpace = (thrown: unknown): never => {
+    space.close();
+    throw thrown;
+  };
+  const opened = await openMetadata(config, options, signal).catch(closeSpace);
   const closeMetadata = async (thrown: unknown): Promise<never> => {
     await opened.close();
-    throw thrown;
+    return closeSpace(thrown);
   };
   const data = await openObjectData(config, options, signal).catch(closeMetadata);
   const onFailed = onFailedOf(options);
@@ -92,12 +98,10 @@ async function openGateway(
   const { region, partBytesMax } = config;
   const { uploads, downloads } = budgetsOf(config, metrics);
   const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
-  const disks = options.dataDisk === undefined ? [disk] : [disk, options.dataDisk];
-  const space = new SpaceGuard({ clock, log, metrics, disks, lowBytes: config.lowSpaceBytes });
   return {
     context: {
       store: gateway.store,
-      log,
+      log: environment.log,
       metrics,
       uploads,
       downloads,
@@ -109,12 +113,22 @@ async function openGateway(
     },
     admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
-    close: () =>
-      gateway
+    close: () => {
+      space.close();
+      return gateway
         .stop()
         .then(() => data.close())
-        .then(() => opened.close()),
+        .then(() => opened.close());
+    },
   };
+}
+
+function spaceOf(
+  { lowSpaceBytes: lowBytes, reserveBytes }: ObjectGatewayConfig,
+  { environment, disk, dataDisk }: ObjectGatewayOptions,
+): SpaceGuard {
+  const disks = dataDisk === undefined ? [disk] : [disk, dataDisk];
+  return new SpaceGuard({ ...environment, disks, lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
 }
 
 function accessReader({ accessKeys, publicAccess, trustedProxies }: ObjectGatewayConfig, scheme: "http" | "https"): AccessReader {

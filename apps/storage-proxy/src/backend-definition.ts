@@ -1,7 +1,7 @@
 import type { FailureObserver } from "@concord/failure-detection";
 import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
-import type { ConcordError, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
+import type { ConcordError, Disk, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
 
 export interface BackendOptions<Config> {
   readonly config: Config;
@@ -13,6 +13,8 @@ export interface BackendOptions<Config> {
   readonly onFailed: (cause: ConcordError) => void;
   /** What the cluster thinks of the nodes of this backend; its own heartbeats when not given. */
   readonly failures?: FailureObserver;
+  /** The data folder, for a backend that keeps one; the machine's when not given. */
+  readonly disk?: Disk;
   /** A local store by name, for a backend that keeps one; its own choice when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
 }

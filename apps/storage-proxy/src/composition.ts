@@ -2,7 +2,7 @@ import { tokensOf } from "@concord/config";
 import type { FailureObserver } from "@concord/failure-detection";
 import type { Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import type { ConcordError, Environment } from "@concord/runtime";
+import type { ConcordError, Disk, Environment } from "@concord/runtime";
 import type { OpenBackend } from "./backend-definition.ts";
 import { BACKENDS } from "./backends.ts";
 import type { StorageProxyConfig } from "./config.ts";
@@ -10,6 +10,8 @@ import { StorageProxyService } from "./service.ts";
 
 export interface StorageProxyOptions {
   readonly environment: Environment;
+  /** The data folder; the machine's when not given. */
+  readonly disk?: Disk;
   /** The node's store by node name; one in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
@@ -22,13 +24,14 @@ export interface StorageProxyOptions {
 
 /** A storage-proxy on the backend that its configuration names. */
 export function composeStorageProxy(config: StorageProxyConfig, options: StorageProxyOptions): StorageProxyService {
-  const { environment, openKeyValue, failures } = options;
+  const { environment, disk, openKeyValue, failures } = options;
   return new StorageProxyService({
     config,
     environment,
     authenticator: tokenAuthenticator(tokensOf(config)),
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
     openBackend: options.openBackend ?? BACKENDS[config.backend].open,
+    ...(disk === undefined ? {} : { disk }),
     ...(openKeyValue === undefined ? {} : { openKeyValue }),
     ...(failures === undefined ? {} : { failures }),
   });

@@ -19,6 +19,8 @@ export interface Context {
   readonly schema: SchemaCache;
   readonly writeClock: WriteClock;
   readonly pageTokens: PageTokens;
+  /** STORAGE_FULL, applied no, while there is too little space for new data. */
+  readonly admit: () => Promise<void>;
 }
 
 /** STARTING until the backend serves, DRAINING after it. */
@@ -39,7 +41,8 @@ export function createContext({ config, environment, backend, writeClock }: Cont
   const rowGroups = new RowGroups(rows, config.readTimeoutMs);
   const pageTokens = new PageTokens(checksum);
   const stores = { rows, groupLog, batches, localRows, atomicRows, objectMetadata };
-  return { config, clock, random, ...stores, rowGroups, schema, writeClock, pageTokens };
+  const admit = async (): Promise<void> => backend.admit?.();
+  return { config, clock, random, ...stores, rowGroups, schema, writeClock, pageTokens, admit };
 }
 
 /** Rows of objects, where the backend changes them under conditions (OGD15); UNIMPLEMENTED where it does not. */

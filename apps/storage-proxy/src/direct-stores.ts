@@ -9,6 +9,8 @@ export interface DirectStores {
   readonly localRows: LocalRows;
   /** UNIMPLEMENTED where the backend has none. */
   readonly objectMetadata: ObjectMetadata;
+  /** STORAGE_FULL, applied no, while there is too little space for new data. */
+  readonly admit: () => Promise<void>;
 }
 
 /** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
@@ -45,5 +47,5 @@ export function directStores(serving: Serving): DirectStores {
     readCounters: async (partition, key) => objectMetadataOf(serving()).readCounters(partition, key),
     commit: async (commit) => objectMetadataOf(serving()).commit(commit),
   };
-  return { rows, groupLog, localRows, objectMetadata };
+  return { rows, groupLog, localRows, objectMetadata, admit: async () => serving().admit() };
 }

@@ -21,6 +21,7 @@ import { IdGenerator } from "./ids/id-generator.ts";
 import { defineServices } from "./rpc/services.ts";
 import { ParsedStatements } from "./schema/parsed-statements.ts";
 import { TxnCoordinatorService } from "./service.ts";
+import { SpaceWatch } from "./space-watch.ts";
 import { StallWatch } from "./stall-watch.ts";
 
 export interface Stores {
@@ -28,6 +29,8 @@ export interface Stores {
   readonly groupLog: GroupLog;
   /** Of the replica in this process. */
   readonly localRows?: LocalRows;
+  /** STORAGE_FULL while new data is refused; undefined: never. */
+  readonly admit?: () => Promise<void>;
 }
 
 export interface TxnCoordinatorOptions {
@@ -47,7 +50,7 @@ export interface TxnCoordinatorOptions {
 export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: TxnCoordinatorOptions): TxnCoordinatorService {
   const { environment, stores, limits } = options;
   const { clock, log, transport, checksum } = environment;
-  const { rows, groupLog, localRows, closeStores } =
+  const { rows, groupLog, localRows, admit, closeStores } =
     stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
   const followsLog = (table: string): boolean => schema.catalogue.storageTables.get(table)?.kind === "transactional";
@@ -71,6 +74,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     membership: "listRead" in membership ? membership : undefined,
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   });
+  const space = admit === undefined ? undefined : new SpaceWatch({ clock, admit });
   const peers = remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt);
   const groups = new Groups({
     ...environment,
@@ -78,6 +82,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     rows,
     groupLog,
     ...(localRows === undefined ? {} : { localRows }),
+    ...(space === undefined ? {} : { noSpace: () => space.refusal }),
     membership,
     peers,
     lists,
@@ -100,6 +105,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groups,
     schema,
     stalls: new StallWatch(environment),
+    space,
     drainGraceMs: config.drainGraceMs,
     services,
     heartbeats: heartbeats?.services ?? [],
@@ -144,5 +150,6 @@ interface OpenStores extends Stores {
 function proxyStores(config: TxnCoordinatorConfig, { transport, clock }: Environment): OpenStores {
   const channels = new ProxyChannels({ ...config, proxies: config.storageProxies, transport, clock });
   const [rows, groupLog] = [new StorageProxyRows(channels), new StorageProxyGroupLog(channels)];
-  return { rows, groupLog, closeStores: () => [rows, groupLog, channels].forEach((open) => open.close()) };
+  const admit = (): Promise<void> => groupLog.admit(config.storageTimeoutMs);
+  return { rows, groupLog, admit, closeStores: () => [rows, groupLog, channels].forEach((open) => open.close()) };
 }

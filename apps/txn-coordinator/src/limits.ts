@@ -59,3 +59,5 @@ export const WARM_UP_COMMITS = 4;
 
 /** Share of `drainGraceMs` for the connections, once the groups have stopped. */
 export const CLOSE_SHARE = 0.05;
+/** The storage is asked for its space once in so long. */
+export const SPACE_ASKED_EVERY_MS = 500;

@@ -3,6 +3,7 @@ import { startSharedHost, type HostOptions, type Part, type Service, type Servic
 import { assert, ConcordError, type Log } from "@concord/runtime";
 import { CLOSE_SHARE } from "./limits.ts";
 import type { Groups } from "./groups/groups.ts";
+import type { SpaceWatch } from "./space-watch.ts";
 import type { StallWatch } from "./stall-watch.ts";
 
 export interface TxnCoordinatorServiceOptions {
@@ -10,6 +11,7 @@ export interface TxnCoordinatorServiceOptions {
   readonly groups: Groups;
   readonly schema: SchemaCache;
   readonly stalls: StallWatch;
+  readonly space: SpaceWatch | undefined;
   readonly drainGraceMs: number;
   readonly services: readonly Service[];
   /** What heartbeats need on a host of its own; it serves as long as the host does. */
@@ -74,6 +76,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
       // Raise and apply first (TXD2): no answer shows the state before the takeover.
       await groups.start(signal);
       await schema.reload();
+      await this.#options.space?.start();
       signal.throwIfAborted();
     } catch (thrown) {
       await this.stop();
@@ -102,6 +105,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
     if ("host" in state) await Promise.all([state.host.drain(leftMs), groups.stop(leftMs)]);
     this.#options.stalls.stop();
+    this.#options.space?.stop();
     this.#options.stopIds();
     // The others hear this member until its commits are finished: a lost one could not finish them.
     const host = await this.#alone?.catch(() => undefined);

@@ -113,6 +113,12 @@ export class PeerSession {
     return callUnary(this.#channel, ReplicaService.methods.Copy, request, { timeoutMs, metadata: this.#metadata });
   }
 
+  /** The peer has no space for new data. */
+  async isLow(timeoutMs: number): Promise<boolean> {
+    const options = { timeoutMs, metadata: this.#metadata };
+    return (await callUnary(this.#channel, ReplicaService.methods.Space, {}, options)).low;
+  }
+
   close(): void {
     if (this.#contact.kind === "lost") this.#contact.probe?.cancel();
     this.#contact = { kind: "closed" };

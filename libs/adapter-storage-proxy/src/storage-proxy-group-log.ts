@@ -72,6 +72,11 @@ export class StorageProxyGroupLog implements GroupLog {
     return advanced ? "advanced" : "unknown";
   }
 
+  /** STORAGE_FULL, applied no, while the storage has too little space for new data. */
+  async admit(timeoutMs: number): Promise<void> {
+    await this.#calls.call("admit", {}, timeoutMs);
+  }
+
   close(): void {
     this.#calls.close();
   }

@@ -100,7 +100,9 @@ export class TransactionMetadata implements ObjectMetadata {
     const own = prepare(commit);
     try {
       const entity = { table: ROWS, key: rowKey(commit.partition, NO_ROW) };
-      return await this.#client.runTransaction(entity, (txn) => attempt(txn, own), { deadlineMs: this.#timeoutMs, mode: "shared" });
+      // A gateway refuses new objects by itself, and deletes and collects by writes.
+      const options = { deadlineMs: this.#timeoutMs, mode: "shared", freesSpace: true } as const;
+      return await this.#client.runTransaction(entity, (txn) => attempt(txn, own), options);
     } catch (thrown) {
       const error = fromClient(thrown);
       // The client has asked what became of it as long as it could (TXD7): now it is unresolved (OGD2).

@@ -130,6 +130,8 @@ export interface TransactionOptions {
   readonly deadlineMs?: number;
   /** Longest wait of the commit for companions in the flush (TXD10); 0 = now, the default. */
   readonly maxCommitDelayMs?: number;
+  /** Commits though the disks are almost full, as a transaction does that only deletes: it removes more than it adds. Default false. */
+  readonly freesSpace?: boolean;
   /** How the entity's row is locked; default "exclusive". */
   readonly mode?: "exclusive" | "shared";
 }

@@ -14,6 +14,7 @@ export function startOptions(context: TransactionContext, options: TransactionOp
     firstStartMs: clock.nowMs(),
     mode: options.mode ?? "exclusive",
     maxCommitDelayMs: options.maxCommitDelayMs ?? 0,
+    freesSpace: options.freesSpace ?? false,
   };
 }
 

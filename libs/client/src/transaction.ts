@@ -52,6 +52,7 @@ export interface StartOptions {
   readonly firstStartMs: number;
   readonly mode: "exclusive" | "shared";
   readonly maxCommitDelayMs: number;
+  readonly freesSpace: boolean;
 }
 
 /** The operations of an open transaction, which are numbered. */
@@ -225,7 +226,8 @@ export class SessionTransaction implements OpenTransaction {
     const writes = this.#buffer;
     this.#buffer = NO_WRITES;
     this.#phase = ENDED;
-    return this.#call("commit", { operation: this.#nextOperation(), writes, maxCommitDelayMs: this.#options.maxCommitDelayMs });
+    const { maxCommitDelayMs, freesSpace } = this.#options;
+    return this.#call("commit", { operation: this.#nextOperation(), writes, maxCommitDelayMs, freesSpace });
   }
 
   /** The commit was answered. */

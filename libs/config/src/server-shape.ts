@@ -72,6 +72,7 @@ export const serverShape = {
 } as const;
 
 const LOW_SPACE_BYTES = 256 * 1024 * 1024;
+const RESERVE_BYTES = 64 * 1024 * 1024;
 
 /** Of servers that take data in. */
 export const diskShape = {
@@ -81,6 +82,14 @@ export const diskShape = {
     .min(0)
     .default(LOW_SPACE_BYTES)
     .describe("with fewer bytes free on the disk new data is refused, while reads, deletes and collection go on; 0: never refused"),
+  reserveBytes: z
+    .number()
+    .int()
+    .min(0)
+    .default(RESERVE_BYTES)
+    .describe(
+      "size of the file `reserve` in the data folder, which is given up on a full disk: stores need room to open and to delete; 0: none",
+    ),
 } as const;
 
 export type ServerConfig = z.output<z.ZodObject<typeof serverShape>>;

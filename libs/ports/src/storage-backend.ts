@@ -28,6 +28,11 @@ export interface StorageBackend {
   readonly atomicRows?: AtomicRows;
   /** Undefined: no replica is in this process. */
   readonly localRows?: LocalRows;
+  /**
+   * Refuses with STORAGE_FULL, applied no, while there is too little space for new data. Reads and deletes are not to ask. Undefined: the
+   * engine measures its disks itself.
+   */
+  admit?(): Promise<void>;
   /** Calls can be expected to succeed: part of the program's readiness. False before `start` has resolved and once `stop` was called. */
   readonly ready: boolean;
   /**

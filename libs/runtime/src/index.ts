@@ -51,6 +51,7 @@ export type { Random } from "./random.ts";
 export { RotatingMap } from "./rotating-map.ts";
 export { Rounds } from "./rounds.ts";
 export { SPACE_MEASURED_MS, SPACE_METRICS, SpaceGuard, type SpaceGuardOptions } from "./space-guard.ts";
+export { SpaceReserve } from "./space-reserve.ts";
 export type {
   CallContext,
   CallOptions,

@@ -4,6 +4,7 @@ import type { Clock } from "./clock.ts";
 import type { Disk } from "./disk.ts";
 import { silentLog, silentMetrics } from "./observe.ts";
 import { SPACE_MEASURED_MS, SpaceGuard } from "./space-guard.ts";
+import { SpaceReserve } from "./space-reserve.ts";
 
 const LOW_BYTES = 1_000;
 
@@ -57,4 +58,120 @@ test("space: a disk that cannot be measured, and a mark of 0: admitted", async (
   await fixture.guard.admit();
   const { clock, log, metrics, disks } = { clock: {} as Clock, log: silentLog, metrics: silentMetrics, disks: [] };
   await new SpaceGuard({ clock, log, metrics, disks, lowBytes: 0 }).admit();
+});
+
+/** What the reserve grows by. */
+const BLOCK = 4 * 1024 * 1024;
+
+/** One disk of a size on which the reserve and others' files are; timers fire when the test says so. */
+class ReserveFixture {
+  readonly sizeBytes = 20 * BLOCK;
+  othersBytes = 0;
+  /** Of the file, when it is there. */
+  reserveBytes: number | undefined;
+  #timer: (() => void) | undefined;
+  readonly said: string[] = [];
+  readonly disk = {
+    freeBytes: async () => this.sizeBytes - this.othersBytes - (this.reserveBytes ?? 0),
+    open: async () => (this.reserveBytes === undefined ? undefined : this.#file()),
+    create: async () => {
+      if (this.reserveBytes !== undefined) return "exists" as const;
+      this.reserveBytes = 0;
+      return this.#file();
+    },
+    remove: async () => {
+      this.reserveBytes = undefined;
+      return true;
+    },
+  } as unknown as Disk;
+
+  guard(lowBytes = 4 * BLOCK): SpaceGuard {
+    const note = (message: string): void => void this.said.push(message);
+    return new SpaceGuard({
+      clock: { monotonicMs: () => 0, setTimer: (_ms: number, action: () => void) => this.#set(action) } as unknown as Clock,
+      log: { ...silentLog, error: note, info: note, warn: note },
+      metrics: silentMetrics,
+      disks: [this.disk],
+      lowBytes,
+      reserve: new SpaceReserve(this.disk, 8 * BLOCK),
+    });
+  }
+
+  /** One look at the disk. */
+  async look(times = 1): Promise<void> {
+    for (let at = 0; at < times; at += 1) {
+      const fire = this.#timer!;
+      this.#timer = undefined;
+      fire();
+      while (this.#timer === undefined) await new Promise(setImmediate);
+    }
+  }
+
+  get watches(): boolean {
+    return this.#timer !== undefined;
+  }
+
+  #set(action: () => void): { cancel: () => void } {
+    this.#timer = action;
+    return { cancel: () => (this.#timer = undefined) };
+  }
+
+  #file(): object {
+    const write = async (offset: number, parts: readonly Uint8Array[]): Promise<void> => {
+      this.reserveBytes = offset + parts.reduce((sum, part) => sum + part.length, 0);
+    };
+    return { size: this.reserveBytes, write, close: async () => undefined };
+  }
+}
+
+test("reserve: grows by a block at each look, never into what is kept free, and is found again", async () => {
+  const fixture = new ReserveFixture();
+  const guard = fixture.guard();
+  await guard.open();
+  assert.equal(fixture.reserveBytes, undefined);
+  await fixture.look(3);
+  assert.equal(fixture.reserveBytes, 3 * BLOCK);
+  fixture.othersBytes = 9 * BLOCK;
+  await fixture.look(10);
+  assert.equal(fixture.reserveBytes, 3 * BLOCK, "8 blocks stay free");
+  fixture.othersBytes = 0;
+  guard.close();
+  const later = fixture.guard();
+  await later.open();
+  await fixture.look(10);
+  assert.equal(fixture.reserveBytes, 8 * BLOCK);
+});
+
+test("reserve: a full disk gets it at the start, before stores open; new data is refused until all of it is back", async () => {
+  const fixture = new ReserveFixture();
+  fixture.reserveBytes = 8 * BLOCK;
+  fixture.othersBytes = 12 * BLOCK;
+  const guard = fixture.guard();
+  await guard.open();
+  assert.deepEqual([fixture.reserveBytes, await fixture.disk.freeBytes()], [undefined, 8 * BLOCK]);
+  assert.equal(guard.isLow, true);
+  await assert.rejects(guard.admit(), { code: "STORAGE_FULL", applied: "no" });
+  fixture.othersBytes = 9 * BLOCK;
+  await assert.rejects(guard.admit(), { code: "STORAGE_FULL" }, "11 blocks are free: 8 for the reserve, less than 4 for the mark");
+  await fixture.look();
+  fixture.othersBytes = 0;
+  await fixture.look(8);
+  await guard.admit();
+  assert.deepEqual([guard.isLow, fixture.reserveBytes], [false, 8 * BLOCK]);
+});
+
+test("reserve: goes while the process runs, too, when less than its half is left, and with a mark of 0", async () => {
+  const fixture = new ReserveFixture();
+  fixture.reserveBytes = 8 * BLOCK;
+  const guard = fixture.guard(0);
+  await guard.open();
+  fixture.othersBytes = 8 * BLOCK;
+  await fixture.look();
+  assert.equal(fixture.reserveBytes, 8 * BLOCK, "4 blocks are left");
+  fixture.othersBytes = 8 * BLOCK + 1;
+  await fixture.look();
+  assert.equal(fixture.reserveBytes, BLOCK, "it went, and its first block is there again: others have left enough");
+  await guard.admit();
+  guard.close();
+  assert.equal(fixture.watches, false);
 });

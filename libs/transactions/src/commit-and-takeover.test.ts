@@ -174,7 +174,7 @@ test("[TXD1] fenced master: a commit repeated there: refused without claiming th
   const session = old.begin();
   await session.start(albumKey(1));
   const call = session.call();
-  const commit = async (): Promise<unknown> => old.group.serving("unknown").commit(call, () => [insert(albumKey(1))], 0);
+  const commit = async (): Promise<unknown> => old.group.serving("unknown").commit(call, () => [insert(albumKey(1))], { maxDelayMs: 0 });
   const first = fails("OUTCOME_UNKNOWN", commit());
   await settle();
   const taker = await fixture.open();

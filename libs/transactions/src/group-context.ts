@@ -1,4 +1,4 @@
-import type { Checksum, Clock, Log, Metrics, Random } from "@concord/runtime";
+import type { Checksum, Clock, ConcordError, Log, Metrics, Random } from "@concord/runtime";
 import type { GroupLog, LocalRows, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
 import type { IdleMarks } from "./idle-marks.ts";
@@ -41,6 +41,8 @@ export interface GroupContext {
   readonly groupLog: GroupLog;
   /** Of the replica in this process, if there is one and it applies rows. */
   readonly localRows?: LocalRows;
+  /** With what commits are refused that add rows, while there is no space for them; undefined: there is. */
+  readonly noSpace?: () => ConcordError | undefined;
   /** Of all groups of this coordinator. */
   readonly marks: IdleMarks;
   /** Of all groups of this coordinator. */

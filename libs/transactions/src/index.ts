@@ -13,6 +13,7 @@ export {
   type ResolvedOutcome,
   type StartAnswer,
   type StartOptions,
+  type CommitOptions,
   type WritesOf,
 } from "./serving-master.ts";
 export { TransactionGroup, type GroupState } from "./transaction-group.ts";

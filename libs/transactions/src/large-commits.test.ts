@@ -131,7 +131,7 @@ test("overload: a commit whose deadline passes before it is queued: not logged, 
   const decoded = Promise.withResolvers<TableWrite[]>();
   const commit = fails(
     "DEADLINE_EXCEEDED",
-    client.group.serving().commit(session.call(undefined, 500), () => decoded.promise, 0),
+    client.group.serving().commit(session.call(undefined, 500), () => decoded.promise, { maxDelayMs: 0 }),
   );
   const logged = fixture.log.appends.length;
   await fixture.clock.advance(600);
@@ -154,7 +154,9 @@ test("overload: a commit whose deadline passes while its flush is made: sent, or
     let looks = 0;
     // Each look at the clock finds it a millisecond later.
     clock.monotonicMs = () => realMs() + (looks += 1);
-    const committed = client.group.serving().commit(call, () => [insert(albumKey(timeoutMs), { title: text("in time?") })], 0);
+    const committed = client.group
+      .serving()
+      .commit(call, () => [insert(albumKey(timeoutMs), { title: text("in time?") })], { maxDelayMs: 0 });
     const error: unknown = await Promise.resolve(committed).then(
       () => undefined,
       (thrown: unknown) => thrown,

@@ -13,15 +13,15 @@ test("[TXD7] commit: repeated with the same id: the first outcome, also by a new
   await session.start(albumKey(1));
   const writes = [insert(albumKey(1), { public_photos: int(1) })];
   const token = await session.commit(writes);
-  const again = await client.group.serving("unknown").commit(session.call(2), () => writes, 0);
+  const again = await client.group.serving("unknown").commit(session.call(2), () => writes, { maxDelayMs: 0 });
   assert.deepEqual([again.seq, again.timestampUs], [token.seq, token.timestampUs]);
   await fails(
     "IDEMPOTENCY_MISMATCH",
-    client.group.serving("unknown").commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], 0),
+    client.group.serving("unknown").commit(session.call(2), () => [insert(albumKey(1), { public_photos: int(2) })], { maxDelayMs: 0 }),
   );
   await client.group.drain();
   const taker = await fixture.open();
-  const third = await taker.group.serving("unknown").commit(session.call(2), () => writes, 0);
+  const third = await taker.group.serving("unknown").commit(session.call(2), () => writes, { maxDelayMs: 0 });
   assert.deepEqual([third.seq, third.timestampUs], [token.seq, token.timestampUs]);
   await fails("TRANSACTION_STATE", taker.begin(session.id).start(albumKey(1)));
   assert.equal(fixture.log.appends.length, 1);
@@ -185,7 +185,7 @@ test("[TXD7] ids: older than outcomes are kept: expired; too far from the clock:
   await fails("TRANSACTION_EXPIRED", client.execute([insert(albumKey(1))], old));
   await fails(
     "TRANSACTION_EXPIRED",
-    client.group.serving("unknown").commit(client.begin(old).call(), () => [], 0),
+    client.group.serving("unknown").commit(client.begin(old).call(), () => [], { maxDelayMs: 0 }),
   );
   for (const offMs of [-5_001, 5_001]) {
     await fails("CLOCK_SKEW", client.begin(fixture.id(START_MS + offMs)).start(albumKey(1)));

@@ -1,7 +1,15 @@
 import type { CellImage, Mutation, RowImage, RowKey } from "@concord/ports";
 import { imageOf, liveRow } from "@concord/rows";
 import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
-import { indexMutations, indexTableName, netMutations, type IndexDefinition, type RowWrite, type TableDefinition } from "@concord/schema";
+import {
+  indexMutations,
+  indexTableName,
+  isSystemTable,
+  netMutations,
+  type IndexDefinition,
+  type RowWrite,
+  type TableDefinition,
+} from "@concord/schema";
 
 /** Above every real timestamp: a transaction's own writes win over whatever it reads until they get their own (TX5). */
 export const PENDING_US = timestampUsOf(1n << 62n);
@@ -25,6 +33,14 @@ export class PendingRows {
 
   get size(): number {
     return this.#rows.size;
+  }
+
+  /** Some row of a user's table is written, not deleted. */
+  get addRows(): boolean {
+    for (const { key, writes } of this.#rows.values()) {
+      if (!isSystemTable(key.table) && writes.some(({ kind }) => kind !== "delete")) return true;
+    }
+    return false;
   }
 
   get(text: string): PendingRow | undefined {

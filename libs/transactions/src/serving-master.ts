@@ -56,8 +56,17 @@ export type ResolvedOutcome =
   | { readonly kind: "aborted" }
   | { readonly kind: "expired" };
 
+export interface CommitOptions {
+  /** Longest wait for companions in the flush (TXD10). */
+  readonly maxDelayMs: number;
+  /** Committed though the disks are almost full. */
+  readonly freesSpace?: boolean;
+}
+
 /** A commit's last writes; decoding them may have to wait for a newer schema. */
 export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
+
+const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
 
 /** A one-statement transaction on its way. */
 interface Execution {
@@ -187,7 +196,7 @@ export class ServingMaster {
    * Buffers the last writes, then commits (TX6). Idempotent by id: a repeat gets the first outcome, other writes IDEMPOTENCY_MISMATCH.
    * `writesOf` is called when the commit's turn has come.
    */
-  commit(call: OperationCall, writesOf: WritesOf, maxDelayMs: number): CommitToken | Promise<CommitToken> {
+  commit(call: OperationCall, writesOf: WritesOf, options: CommitOptions): CommitToken | Promise<CommitToken> {
     const { id, deadlineAtMs } = call;
     const transaction = this.#interactive(id);
     if (transaction === undefined) return this.#commitEnded(id, writesOf);
@@ -195,14 +204,19 @@ export class ServingMaster {
     return this.#ordered(transaction, call, () =>
       this.#guarded(transaction, () => {
         const writes = writesOf();
-        if (!(writes instanceof Promise)) return this.#commitWrites(transaction, call, writes, maxDelayMs);
-        return writes.then((known) => this.#commitWrites(transaction, call, known, maxDelayMs));
+        if (!(writes instanceof Promise)) return this.#commitWrites(transaction, call, writes, options);
+        return writes.then((known) => this.#commitWrites(transaction, call, known, options));
       }),
     );
   }
 
-  #commitWrites(transaction: Transaction, call: OperationCall, writes: readonly TableWrite[], maxDelayMs: number): Promise<CommitToken> {
-    const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, maxDelayMs, call.deadlineAtMs);
+  #commitWrites(
+    transaction: Transaction,
+    call: OperationCall,
+    writes: readonly TableWrite[],
+    options: CommitOptions,
+  ): Promise<CommitToken> {
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, options, call.deadlineAtMs);
     const written = this.#operations(transaction, call).write(writes, "last");
     return written === undefined ? decide() : written.then(decide);
   }
@@ -392,7 +406,7 @@ export class ServingMaster {
   }
 
   async #execute(transaction: Transaction, payload: Payload, deadlineAtMs: number): Promise<CommitToken> {
-    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, 0, deadlineAtMs);
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, AT_ONCE, deadlineAtMs);
     try {
       return await transaction.order.run(1, () => {
         const written = this.#operations(transaction, { deadlineAtMs }).write(payload.writes, "last");
@@ -406,13 +420,15 @@ export class ServingMaster {
   }
 
   /** Hands the transaction to the log: from here on only its decision ends it. */
-  #decide(transaction: Transaction, digest: bigint, maxDelayMs: number, deadlineAtMs: number): Promise<CommitToken> {
+  #decide(transaction: Transaction, digest: bigint, options: CommitOptions, deadlineAtMs: number): Promise<CommitToken> {
     transaction.requireOpen();
     // TXD1: it commits only under the epoch it began under; a master has one epoch for life (I1).
     assert(transaction.epoch === this.epoch, "a transaction lives under its master's epoch");
     if (transaction.pending.size === 0) return this.#commitReadOnly(transaction, digest);
     this.#commit.requireRoom();
-    const { clock, settings } = this.#context;
+    const { clock, settings, noSpace } = this.#context;
+    const refusal = options.freesSpace === true ? undefined : noSpace?.();
+    if (refusal !== undefined && transaction.pending.addRows) throw refusal;
     // Its caller no longer waits: what is not on its way yet is not worth the work.
     if (deadlineAtMs <= clock.monotonicMs()) throw lateCommit();
     // TX7: drawn with all locks held.
@@ -423,7 +439,7 @@ export class ServingMaster {
     if (encoded.length + rows.length > settings.limits.flushBytesMax) {
       throw limitExceeded("flushBytesMax", settings.limits.flushBytesMax, "takes more bytes in the log");
     }
-    const delayMs = Math.min(maxDelayMs, settings.limits.commitDelayMsMax);
+    const delayMs = Math.min(options.maxDelayMs, settings.limits.commitDelayMsMax);
     this.#committing(transaction, digest);
     const decision = this.#decisionOf(transaction, deadlineAtMs);
     this.#commit.enqueue(this.#item(transaction, { flushed, changed, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));

@@ -263,6 +263,7 @@ export class Cluster {
         const service = composeStorageProxy(config, {
           environment: context.env,
           failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),
+          disk: context.disk,
           openKeyValue: (folder) => openSimulatedStore(context, folder, this.swarm.store),
           onFailed: (cause) => context.exit(cause.message),
         });

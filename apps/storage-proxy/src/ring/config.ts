@@ -1,4 +1,4 @@
-import { z } from "@concord/config";
+import { diskShape, z } from "@concord/config";
 
 const node = z.strictObject({
   name: z.string().min(1).max(64),
@@ -8,6 +8,7 @@ const node = z.strictObject({
 
 /** The keys that only a ring reads. */
 export const RING_SHAPE = {
+  ...diskShape,
   dataFolder: z.string().min(1).default("./.concord/storage-proxy").describe("folder of this node's store"),
   ring: z
     .array(node)

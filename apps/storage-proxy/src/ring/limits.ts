@@ -18,3 +18,6 @@ export const STATUS_INTERVAL_MS = 10_000;
 /** Rows of old outcomes that a purge removes in one step, some 2 ms of the event loop, and its rest after each. */
 export const PURGE_STEP_ROWS_MAX = 250;
 export const PURGE_PAUSE_MS = 5;
+/** Peers are asked for their space once in so long, and answer within so long. */
+export const PEER_SPACE_EVERY_MS = 1_000;
+export const PEER_SPACE_TIMEOUT_MS = 1_000;

@@ -5,7 +5,7 @@ import { STORE_METRICS } from "@concord/store";
 import { LOGGED_BATCH_METRICS } from "@concord/logged-batch";
 import { QUORUM_METRICS } from "@concord/quorum";
 import { REPAIR_METRICS } from "@concord/repair";
-import type { MetricDefinition } from "@concord/runtime";
+import { SPACE_METRICS, type MetricDefinition } from "@concord/runtime";
 
 /** Every metric a ring reports. */
 export const RING_METRICS: readonly MetricDefinition[] = [
@@ -16,6 +16,7 @@ export const RING_METRICS: readonly MetricDefinition[] = [
   ...QUORUM_METRICS,
   ...LOGGED_BATCH_METRICS,
   ...REPAIR_METRICS,
+  ...SPACE_METRICS,
   {
     name: "group_log_followers",
     kind: "gauge",

@@ -8,10 +8,12 @@ import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
 import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
 import type { Service } from "@concord/rpc";
+import { SpaceGuard, SpaceReserve, type Disk } from "@concord/runtime";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
 import type { RingConfig } from "./config.ts";
 import { RingBackend } from "./ring-backend.ts";
+import { RingSpace } from "./ring-space.ts";
 import { replicaService } from "./rpc/replica-service.ts";
 
 /** Opens this node's store. Its peers are answered Hello from the moment the services are mounted (I1). */
@@ -20,7 +22,14 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const { clock, log, metrics, transport } = environment;
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
-  const store = await (options.openKeyValue?.(config.nodeName) ?? openOwnStore(options));
+  const disk = options.disk ?? (options.openKeyValue === undefined ? nodeDisk(config.dataFolder) : undefined);
+  const own = spaceOf(options, disk);
+  await own.open();
+  const open = options.openKeyValue?.(config.nodeName) ?? openOwnStore(options, disk!);
+  const store = await open.catch((thrown: unknown) => {
+    own.close();
+    throw thrown;
+  });
   const { incarnation } = store;
   const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
@@ -32,8 +41,9 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   }));
   const heartbeats = options.failures === undefined ? heartbeatsOf(options) : undefined;
   const failures = options.failures ?? heartbeats?.failures ?? new VerdictRelay();
-  const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, drawTimestampUs, onFailed });
-  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend });
+  const space = new RingSpace({ own, peers: sessions, clock });
+  const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, space, drawTimestampUs, onFailed });
+  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space });
   service.setState("serving");
   return { backend, services: [service, ...(heartbeats?.services ?? [])], replicas: () => backend.replicas() };
 }
@@ -58,9 +68,15 @@ const STORE_FOLDER = "store";
 /** Entries of logs go once every replica has applied them. */
 export const SHORT_LIVED = Uint8Array.of(LOG_ENTRY_NAMESPACE, BATCH_ENTRY_NAMESPACE);
 
+/** Of stores that are not on a disk: space without an end. */
+function spaceOf({ config, environment }: BackendOptions<RingConfig>, disk: Disk | undefined): SpaceGuard {
+  const { lowSpaceBytes: lowBytes, reserveBytes } = config;
+  if (disk === undefined) return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
+  return new SpaceGuard({ ...environment, disks: [disk], lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
+}
+
 /** Opening the backing store takes the lock of the data folder. */
-async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>): Promise<Store> {
+async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk): Promise<Store> {
   const backing = await openLevel(join(config.dataFolder, STORE_FOLDER));
-  const disk = nodeDisk(config.dataFolder);
   return openStore({ ...environment, disk, folder: STORE_FOLDER, backing, keepsCuts: true, shortLived: SHORT_LIVED, onFailed });
 }

@@ -81,6 +81,8 @@ class TestedRing {
       dataFolder: "unused",
       batchReplayIntervalMs: 10_000,
       repairIntervalMs: 600_000,
+      lowSpaceBytes: 0,
+      reserveBytes: 0,
       writeTimeoutMs: 2000,
       peerToken: PEER_TOKEN,
     };

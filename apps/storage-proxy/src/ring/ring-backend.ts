@@ -7,12 +7,14 @@ import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { ReplicaStatus } from "./replica-status.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
+import type { RingSpace } from "./ring-space.ts";
 
 export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind" | "hasAllRows"> {
   readonly sessions: readonly PeerSession[];
   /** Names of all nodes of the ring, sorted. */
   readonly members: readonly string[];
   readonly failures: FailureObserver;
+  readonly space: RingSpace;
 }
 
 type State =
@@ -66,6 +68,11 @@ export class RingBackend implements StorageBackend {
     return this.node().localGroupRows;
   }
 
+  async admit(): Promise<void> {
+    this.node();
+    await this.#options.space.admit();
+  }
+
   get ready(): boolean {
     return this.#state.kind === "serving";
   }
@@ -113,6 +120,7 @@ export class RingBackend implements StorageBackend {
     node.replay.start();
     node.hintDelivery.start();
     node.antiEntropy.start();
+    this.#options.space.start();
     this.#status = this.#beginReporting(node);
     await this.#observeFailures(node);
   }
@@ -195,6 +203,7 @@ export class RingBackend implements StorageBackend {
   async #stop(): Promise<void> {
     const state = this.#state;
     this.#state = { kind: "stopped" };
+    this.#options.space.stop();
     await Promise.all([this.#options.failures.stop(), this.#status?.stop()]);
     if (state.kind === "serving") await this.#drain(state.node);
     if (state.kind === "serving" || state.kind === "recovering") await state.node.engine.whenIdle();

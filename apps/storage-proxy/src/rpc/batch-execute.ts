@@ -50,6 +50,7 @@ export interface CheckedBatch {
  */
 export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<BatchResult> {
   const { batches, clock, random } = proxy;
+  if (batch.writes.some(({ kind }) => kind !== "delete")) await proxy.admit();
   if (batch.batchId.length > 0 && batch.timestampUs === 0n)
     throw new ConcordError("BATCH_INVALID", "a batch that brings its id brings its timestamp too: a repeat has both");
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);

@@ -9,6 +9,7 @@ import { replayBatchesHandler } from "./batch-replay.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { define, type DefineOptions } from "./define.ts";
 import { getSchemaHandler } from "./get-schema.ts";
+import { admitHandler } from "./group-log-admit.ts";
 import { appendHandler } from "./group-log-append.ts";
 import { raiseHandler } from "./group-log-raise.ts";
 import { statusHandler } from "./group-log-status.ts";
@@ -60,6 +61,7 @@ function groupLogService(options: ServicesOptions): Service {
     Raise: { roles: COORDINATOR, handler: raiseHandler(serving) },
     Append: { roles: COORDINATOR, handler: appendHandler(serving) },
     Verify: { roles: COORDINATOR, handler: verifyHandler(serving) },
+    Admit: { roles: COORDINATOR, handler: admitHandler(serving) },
     Trim: { roles: COORDINATOR, handler: trimHandler(serving) },
   });
 }

@@ -27,6 +27,7 @@ export async function applyWrite(proxy: Context, write: RowWrite, timestampUs: b
   const drawnUs = timestampUs === 0n ? proxy.writeClock.draw() : proxy.writeClock.check(timestampUs);
   const mutation = mutationOf(write, drawnUs);
   checkMutationBytes(mutation);
+  if (write.kind !== "delete") await proxy.admit();
   await proxy.rows.apply([mutation], { timeoutMs });
   return drawnUs;
 }

@@ -3,7 +3,14 @@
 import { crc32 } from "node:zlib";
 import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import { VerdictRelay } from "@concord/failure-detection";
-import { MemoryKeyValue, memoryStorage, MemoryStorageBackend, type KeyValueImage, type MemoryStorage } from "@concord/port-contracts";
+import {
+  MemoryDisk,
+  MemoryKeyValue,
+  memoryStorage,
+  MemoryStorageBackend,
+  type KeyValueImage,
+  type MemoryStorage,
+} from "@concord/port-contracts";
 import type { KeyValueEntry } from "@concord/ports";
 import { contract } from "@concord/protos-storage";
 import { bearer, MemoryTransport } from "@concord/rpc";
@@ -19,6 +26,8 @@ export interface MemoryNode {
   readonly name: string;
   service: StorageProxyService;
   store: MemoryKeyValue;
+  /** Whose space is measured; the store is not on it. */
+  disk: MemoryDisk;
   /** Of a node on a backend in memory. */
   readonly storage: MemoryStorage;
   /** Verdicts as the test dictates them. */
@@ -104,10 +113,11 @@ export class MemoryRing {
     return names.map((name) => ({ name, address: addressOf(name), datacenter: `dc-${name.at(-1)}` }));
   }
 
-  #compose(name: string, disk?: KeyValueImage): MemoryNode {
+  #compose(name: string, image?: KeyValueImage): MemoryNode {
     const storage = memoryStorage();
     const failures = new VerdictRelay();
-    const store = new MemoryKeyValue(disk);
+    const store = new MemoryKeyValue(image);
+    const disk = new MemoryDisk();
     const names = Array.from({ length: this.#options.size }, (_, at) => `node-${at + 1}`);
     const config = storageProxySchema.parse({
       nodeName: name,
@@ -122,12 +132,13 @@ export class MemoryRing {
     const openBackend = (): Promise<OpenedBackend> => Promise.resolve({ backend: new MemoryStorageBackend(storage), services: [] });
     const service = composeStorageProxy(config, {
       environment: this.#environment(),
+      disk,
       openKeyValue: () => Promise.resolve(store),
       failures,
       ...(onFailed === undefined ? {} : { onFailed }),
       ...(backend === "memory" ? { openBackend } : {}),
     });
-    return { name, service, store, storage, failures };
+    return { name, service, store, disk, storage, failures };
   }
 
   #environment(): Environment {

@@ -108,7 +108,7 @@ export class ListChanges {
       },
       write: async (list) => {
         try {
-          return await group.serving("unknown").commit(call(3), () => [coordinatorListRow(listToJson(list))], 0);
+          return await group.serving("unknown").commit(call(3), () => [coordinatorListRow(listToJson(list))], { maxDelayMs: 0 });
         } catch (thrown) {
           // Any other failure has ended it, or its commit is on its way and must be left alone.
           if (toConcordError(thrown).kind === "rejected") end();

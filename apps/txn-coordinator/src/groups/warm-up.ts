@@ -57,6 +57,6 @@ async function transact({ clock, random, settings }: WarmUpOptions, master: Serv
     const id = newTimeId(clock, random);
     await master.start(call(1), start);
     await master.operate(call(2), (operations) => operations.readRange(warmUpRange(settings.nodeName)));
-    await master.commit(call(3), () => writes, 0);
+    await master.commit(call(3), () => writes, { maxDelayMs: 0 });
   }
 }

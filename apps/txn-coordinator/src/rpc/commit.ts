@@ -1,7 +1,7 @@
 import type { TransactionService, CommitRequest } from "@concord/protos-txn";
 import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
-import type { CommitToken, OperationCall, TableWrite, WritesOf } from "@concord/transactions";
+import type { CommitOptions, CommitToken, OperationCall, TableWrite, WritesOf } from "@concord/transactions";
 import { WRITES_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { catalogueFor } from "./in-transaction.ts";
@@ -12,7 +12,10 @@ export function commitHandler(coordinator: Context): Handler<TransactionService,
   return (request, context) => {
     const call = callFromWire(request.operation, context, coordinator);
     const work = (): CommitToken | Promise<CommitToken> =>
-      commit(coordinator, call, () => writesOf(coordinator, request), request.maxCommitDelayMs);
+      commit(coordinator, call, () => writesOf(coordinator, request), {
+        maxDelayMs: request.maxCommitDelayMs,
+        freesSpace: request.freesSpace,
+      });
     const opening = coordinator.groups.whenOpen(call.id);
     const answer = opening === undefined ? work() : opening.then(work);
     return answer instanceof Promise ? answer.then(answerToWire) : answerToWire(answer);
@@ -31,18 +34,16 @@ function writesOf(coordinator: Context, request: CommitRequest): readonly TableW
   return checkedWrites(request.writes, catalogue);
 }
 
-function commit(coordinator: Context, call: OperationCall, writes: WritesOf, maxDelayMs: number): CommitToken | Promise<CommitToken> {
+function commit(coordinator: Context, call: OperationCall, writes: WritesOf, options: CommitOptions): CommitToken | Promise<CommitToken> {
   const group = coordinator.groups.groupOfTransaction(call.id);
-  return group === undefined
-    ? commitAnywhere(coordinator, call, writes, maxDelayMs)
-    : group.serving("unknown").commit(call, writes, maxDelayMs);
+  return group === undefined ? commitAnywhere(coordinator, call, writes, options) : group.serving("unknown").commit(call, writes, options);
 }
 
-async function commitAnywhere(coordinator: Context, call: OperationCall, writes: WritesOf, maxDelayMs: number): Promise<CommitToken> {
+async function commitAnywhere(coordinator: Context, call: OperationCall, writes: WritesOf, options: CommitOptions): Promise<CommitToken> {
   // It ended before this process began, or so long ago that only its outcome row knows: the id does not say in which group.
   for (const own of coordinator.groups.own) {
     try {
-      return await own.serving("unknown").commit(call, writes, maxDelayMs);
+      return await own.serving("unknown").commit(call, writes, options);
     } catch (thrown) {
       if (!(thrown instanceof ConcordError) || thrown.code !== "TRANSACTION_UNKNOWN") throw thrown;
     }

@@ -51,7 +51,7 @@ export async function createTables(
     }
     const next = existing.version + 1n;
     const writes = [...created.map(rowOf), versionRow(SCHEMA_VERSION_KEY, next, existing.tables.size + created.length)];
-    await group.serving("unknown").commit(call(3), () => writes, 0);
+    await group.serving("unknown").commit(call(3), () => writes, { maxDelayMs: 0 });
     return next;
   });
   for (let poll = 0; poll < SCHEMA_SETTLE_POLLS && schema.catalogue.version < version; poll += 1) {

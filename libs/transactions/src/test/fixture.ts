@@ -391,6 +391,9 @@ export class TestFixture {
   #randomState = 7;
   #sequence = 0;
 
+  /** With what the storage refuses new data. */
+  noSpace: ConcordError | undefined;
+
   constructor(options: FixtureOptions = {}) {
     this.#options = options;
     this.log = new FakeLog(options.appliesRows === true ? (rows) => this.rows.put(rows) : undefined);
@@ -422,6 +425,7 @@ export class TestFixture {
       settings,
       marks: new IdleMarks(this.clock),
       largeCommits: new LargeCommits(this.clock),
+      noSpace: () => this.noSpace,
       clock: this.clock,
       random,
       checksum,
@@ -541,8 +545,8 @@ export class Session {
     return row;
   }
 
-  async commit(writes: readonly TableWrite[] = [], maxDelayMs = 0): Promise<CommitToken> {
-    return this.client.group.serving("unknown").commit(this.call(), () => writes, maxDelayMs);
+  async commit(writes: readonly TableWrite[] = [], maxDelayMs = 0, freesSpace = false): Promise<CommitToken> {
+    return this.client.group.serving("unknown").commit(this.call(), () => writes, { maxDelayMs, freesSpace });
   }
 
   rollback(): void {

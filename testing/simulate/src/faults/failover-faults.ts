@@ -238,12 +238,12 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
       {
         file: SERVING_MASTER,
         search: "    this.#commit.requireRoom();\n",
-        replace: "    let refusal: unknown;\n    try { this.#commit.requireRoom(); } catch (thrown) { refusal = thrown; }\n",
+        replace: "    let overloaded: unknown;\n    try { this.#commit.requireRoom(); } catch (thrown) { overloaded = thrown; }\n",
       },
       {
         file: SERVING_MASTER,
         search: "    return decision;\n",
-        replace: "    decision.catch(() => undefined);\n    if (refusal !== undefined) throw refusal;\n    return decision;\n",
+        replace: "    decision.catch(() => undefined);\n    if (overloaded !== undefined) throw overloaded;\n    return decision;\n",
       },
     ],
   },

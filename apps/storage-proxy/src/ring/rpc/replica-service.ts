@@ -5,6 +5,7 @@ import type { HandlerContext, Role, Service } from "@concord/rpc";
 import { define, type DefineOptions } from "../../rpc/define.ts";
 import type { RingBackend, RingSource } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
+import type { RingSpace } from "../ring-space.ts";
 import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.ts";
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
@@ -17,21 +18,23 @@ export interface ReplicaServiceOptions extends DefineOptions {
   readonly members: readonly string[];
   readonly store: KeyValue;
   readonly backend: RingBackend;
+  readonly space: RingSpace;
 }
 
 const PEER: readonly Role[] = ["peer"];
 
 /**
- * Serves while the node starts: peers need Hello to form the ring. Copy and
+ * Serves while the node starts: peers need Hello to form the ring, and Space is of the disk. Copy and
  * the LogRead of a recovering peer are answered once its logs are open, every other call once it is part of the ring: STARTING before (I1).
  */
 export function replicaService(options: ReplicaServiceOptions): Service {
-  const { name, members, store, backend } = options;
+  const { name, members, store, backend, space } = options;
   const node = (): RingNode => backend.node();
   const source = (): RingSource => backend.source();
   const heardOf = (peer: string, incarnation: string): void => backend.heardOf(peer, incarnation);
   return define(options, ReplicaService, {
     Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf }) },
+    Space: ofOurVersion(() => ({ low: space.isLow })),
     Copy: ofOurVersion(copyHandler(source, store)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
     ReadRows: ofOurVersion(readRowsHandler(node)),

@@ -1,0 +1,149 @@
+// The real program on a real file system that is full: mounted in memory, filled to its last byte by another program.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { rm, stat, statfs, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { CreateBucketCommand, DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { connect, type ConcordClient } from "@concord/client";
+import { sleep } from "@concord/runtime";
+import { ACCESS_KEY } from "./test/memory-node.ts";
+import { ended, Processes, type Ready } from "./test/process.ts";
+
+const MIB = 1024 * 1024;
+const RESERVE_BYTES = 32 * MIB;
+const LOW_BYTES = 32 * MIB;
+const DISK_MIB = 256;
+const LOOK_MS = 50;
+const NOTE = { table: "notes", key: { owner: "ann" } };
+
+const folder = mkdtempSync(join(tmpdir(), "concord-full-disk-"));
+const refused = mounted();
+const processes = new Processes();
+after(() => {
+  processes.end();
+  if (refused === undefined) execFileSync("umount", ["--lazy", folder]);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Why there is no file system to fill; undefined: it is mounted. */
+function mounted(): string | undefined {
+  try {
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MIB}m`, "concord-test", folder], { stdio: "pipe" });
+    return undefined;
+  } catch (thrown) {
+    return `a file system cannot be mounted here (Linux, as root): ${String(thrown).split("\n")[0]}`;
+  }
+}
+
+interface Clients {
+  readonly db: ConcordClient;
+  readonly s3: S3Client;
+  close(): void;
+}
+
+async function clientsOf({ address, httpAddress }: Ready): Promise<Clients> {
+  const db = await connect({ coordinators: [address], dedupWorker: address });
+  const endpoint = `http://${httpAddress}`;
+  const s3 = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials: { ...ACCESS_KEY }, maxAttempts: 1 });
+  return { db, s3, close: () => [db.close(), s3.destroy()] };
+}
+
+const object = (Key: string): { Bucket: string; Key: string } => ({ Bucket: "photos", Key });
+const put = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new PutObjectCommand({ ...object(key), Body: key }));
+const remove = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new DeleteObjectCommand(object(key)));
+const get = ({ s3 }: Clients, key: string): Promise<string> =>
+  s3.send(new GetObjectCommand(object(key))).then(({ Body }) => Body!.transformToString());
+const note = ({ db }: Clients, body: string): Promise<void> =>
+  db.runTransaction(NOTE, async (txn) => txn.insert("notes", { ...NOTE.key, body }), { deadlineMs: 300 });
+const erase = ({ db }: Clients): Promise<void> => db.runTransaction(NOTE, async (txn) => txn.delete("notes", NOTE.key));
+const noted = ({ db }: Clients): Promise<{ body: string } | undefined> =>
+  db.runTransaction(NOTE, (txn) => txn.read<{ body: string }>("notes", NOTE.key));
+const send = ({ db }: Clients, id: string): Promise<string> =>
+  db.messages.ingest([{ id, value: id }], { timeoutMs: 300 }).then(([result]) => result!.verdict);
+
+/** The last byte too. */
+async function fill(): Promise<void> {
+  for (const [name, step] of [
+    ["junk", MIB],
+    ["crumbs", 4096],
+  ] as const) {
+    const { bavail, bsize } = await statfs(folder);
+    await writeFile(join(folder, name), Buffer.alloc(Math.floor((bavail * bsize) / step) * step, 1));
+  }
+  const { bavail } = await statfs(folder);
+  assert.equal(bavail, 0);
+}
+
+async function untilReserved(data: string): Promise<void> {
+  const file = join(data, "storage/reserve");
+  while ((await stat(file).catch(() => undefined))?.size !== RESERVE_BYTES) await sleep(nodeClock, LOOK_MS);
+}
+
+/** Once what is refused is: the disk is measured now and then. */
+async function untilRefused(clients: Clients): Promise<void> {
+  for (;;) {
+    const code = await note(clients, "too much").then(
+      () => "stored",
+      (thrown: { code: string }) => thrown.code,
+    );
+    if (code === "STORAGE_FULL") return;
+    await sleep(nodeClock, LOOK_MS);
+  }
+}
+
+for (const metadata of ["local", "transactions"]) {
+  const title = `full disk, metadata ${metadata}: starts on what it had reserved, serves reads and deletes, refuses new data; with space again takes it`;
+  test(title, { skip: refused ?? false }, async () => {
+    const data = join(folder, metadata);
+    const space = ["--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", String(RESERVE_BYTES)];
+    const args = ["--data-folder", data, "--metadata", metadata, ...space];
+    const first = await processes.start(args);
+    const before = await clientsOf(first);
+    await before.db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY, body text)"]);
+    await before.s3.send(new CreateBucketCommand({ Bucket: "photos" }));
+    await note(before, "kept");
+    for (const key of ["cat", "dog"]) await put(before, key);
+    assert.equal(await send(before, "m1"), "accepted");
+    await untilReserved(data);
+    await ended(first.child, "SIGKILL");
+    before.close();
+    await fill();
+
+    // Twice: the second start finds no reserve, but what was left of it.
+    for (const round of ["first", "second"]) {
+      const full = await processes.start(args);
+      const clients = await clientsOf(full);
+      await untilRefused(clients);
+      const code = (thrown: unknown): string => (thrown as { code?: string }).code ?? (thrown as Error).name;
+      assert.equal(await put(clients, "owl").then(() => "stored", code), "StorageFull", round);
+      assert.equal(await send(clients, "m2").catch(code), "STORAGE_FULL", round);
+      if (round === "first") {
+        assert.deepEqual(
+          [(await noted(clients))?.body, await get(clients, "cat"), await send(clients, "m1").catch(code)],
+          ["kept", "cat", "STORAGE_FULL"],
+        );
+        await erase(clients);
+        await remove(clients, "cat");
+      }
+      assert.deepEqual([await noted(clients), await get(clients, "dog")], [undefined, "dog"]);
+      assert.equal(await get(clients, "cat").catch(code), "NoSuchKey");
+      await ended(full.child, "SIGKILL");
+      clients.close();
+    }
+    for (const name of ["junk", "crumbs"]) await rm(join(folder, name));
+    const last = await processes.start(args);
+    const after = await clientsOf(last);
+    await note(after, "new");
+    await put(after, "owl");
+    assert.deepEqual([await send(after, "m1"), await send(after, "m2")], ["duplicate", "accepted"]);
+    last.child.kill("SIGTERM");
+    assert.deepEqual((await once(last.child, "exit"))[0], 0);
+    after.close();
+    await rm(data, { recursive: true });
+  });
+}

@@ -1,0 +1,64 @@
+import type { PeerSession } from "@concord/adapter-ring";
+import { ConcordError, type Clock, type SpaceGuard, type Timer } from "@concord/runtime";
+import { PEER_SPACE_EVERY_MS, PEER_SPACE_TIMEOUT_MS } from "./limits.ts";
+
+export interface RingSpaceOptions {
+  readonly own: SpaceGuard;
+  readonly peers: readonly Pick<PeerSession, "name" | "isLow">[];
+  readonly clock: Clock;
+}
+
+/**
+ * Whether the ring takes new data: not while a node of it has too little space, this one or a peer that answers. A quorum could go on
+ * without that node; but what it then lacks it could never fetch, and its deletes could free nothing. Equal nodes fill at the same time.
+ */
+export class RingSpace {
+  readonly #options: RingSpaceOptions;
+  /** Peers that had no space when they answered last. */
+  #low: readonly string[] = [];
+  #timer: Timer | undefined;
+  #isStopped = false;
+
+  constructor(options: RingSpaceOptions) {
+    this.#options = options;
+  }
+
+  /** STORAGE_FULL, applied no. Space that was freed here is seen at once, at a peer within PEER_SPACE_EVERY_MS. */
+  async admit(): Promise<void> {
+    await this.#options.own.admit();
+    if (this.#low.length === 0) return;
+    throw new ConcordError("STORAGE_FULL", `the disk of ${this.#low.join(", ")} is almost full: delete or add room`, {
+      applied: "no",
+      metadata: { nodes: this.#low.join(",") },
+      retryAfterMs: PEER_SPACE_EVERY_MS,
+    });
+  }
+
+  /** For peers that ask. */
+  get isLow(): boolean {
+    return this.#options.own.isLow;
+  }
+
+  start(): void {
+    if (this.#options.peers.length > 0) this.#watch();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    this.#timer?.cancel();
+    this.#options.own.close();
+  }
+
+  #watch(): void {
+    void this.#ask().then(() => {
+      if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(PEER_SPACE_EVERY_MS, () => this.#watch());
+    });
+  }
+
+  /** A peer that does not answer refuses nothing. */
+  async #ask(): Promise<void> {
+    const { peers } = this.#options;
+    const answers = await Promise.all(peers.map((peer) => peer.isLow(PEER_SPACE_TIMEOUT_MS).catch(() => false)));
+    this.#low = peers.filter((_, at) => answers[at]).map(({ name }) => name);
+  }
+}
