@@ -139,8 +139,8 @@ const KEYS: readonly Case[] = [
   ...["analytics", "inventory", "metrics", "whatever-comes"].map((name) =>
     bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] })),
   ),
-  ...["lifecycle", "encryption", "website", "object-lock", "replication", "notification", "logging", "accelerate", "requestPayment"].map(
-    (name) => bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
+  ...["encryption", "website", "object-lock", "replication", "notification", "logging", "accelerate", "requestPayment"].map((name) =>
+    bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["retention", "legal-hold", "torrent"].map((name) =>
     bad(`GET object?${name}`, "501 NotImplemented", () => call("GET", "/kept/k", { query: [[name, ""]] })),
@@ -288,6 +288,57 @@ const XML: readonly Case[] = [
   bad("a tag's value of 257 letters", "400 InvalidTag", () => tagging(tagSet(tag("k", "v".repeat(257))))),
   bad("a location that is no document", "400 MalformedXML", () => call("PUT", "/elsewhere", { body: "eu" })),
   bad("five megabytes of XML", "400 EntityTooLarge", () => remove(`<Delete>${" ".repeat(5 * 1024 * 1024)}</Delete>`)),
+];
+
+const lifecycle = (...rules: readonly string[]): Promise<Answer> =>
+  call("PUT", "/kept", { query: [["lifecycle", ""]], body: `<LifecycleConfiguration>${rules.join("")}</LifecycleConfiguration>` });
+const expiring = (more: string, filter = "<Filter/>"): string => `<Rule><Status>Enabled</Status>${filter}${more}</Rule>`;
+const DAYS = "<Expiration><Days>1</Days></Expiration>";
+const TAGGED = "<Filter><Tag><Key>a</Key><Value>b</Value></Tag></Filter>";
+
+const LIFECYCLE: readonly Case[] = [
+  bad("lifecycle: no rule", "400 MalformedXML", () => lifecycle()),
+  bad("lifecycle: 1001 rules", "400 MalformedXML", () => lifecycle(...Array.from({ length: 1001 }, () => expiring(DAYS)))),
+  bad("lifecycle: an id twice", "400 InvalidArgument", () => lifecycle(expiring(`<ID>a</ID>${DAYS}`), expiring(`<ID>a</ID>${DAYS}`))),
+  bad("lifecycle: an unknown status", "400 MalformedXML", () => lifecycle(`<Rule><Status>On</Status><Filter/>${DAYS}</Rule>`)),
+  bad("lifecycle: neither filter nor prefix", "400 MalformedXML", () => lifecycle(expiring(DAYS, ""))),
+  bad("lifecycle: no action", "400 InvalidRequest", () => lifecycle(expiring(""))),
+  bad("lifecycle: 0 days", "400 InvalidArgument", () => lifecycle(expiring("<Expiration><Days>0</Days></Expiration>"))),
+  bad("lifecycle: a date that is no midnight", "400 InvalidArgument", () =>
+    lifecycle(expiring("<Expiration><Date>2026-01-01T00:00:01Z</Date></Expiration>")),
+  ),
+  bad("lifecycle: delete markers by tag", "400 InvalidRequest", () =>
+    lifecycle(expiring("<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>", TAGGED)),
+  ),
+  bad("lifecycle: uploads by tag", "400 InvalidRequest", () =>
+    lifecycle(
+      expiring("<AbortIncompleteMultipartUpload><DaysAfterInitiation>1</DaysAfterInitiation></AbortIncompleteMultipartUpload>", TAGGED),
+    ),
+  ),
+  bad("lifecycle: a transition", "501 NotImplemented", () =>
+    lifecycle(expiring(`${DAYS}<Transition><Days>1</Days><StorageClass>GLACIER</StorageClass></Transition>`)),
+  ),
+  bad("lifecycle: a transition of earlier versions", "501 NotImplemented", () =>
+    lifecycle(
+      expiring(
+        "<NoncurrentVersionTransition><NoncurrentDays>1</NoncurrentDays><StorageClass>GLACIER</StorageClass></NoncurrentVersionTransition>",
+      ),
+    ),
+  ),
+  bad("lifecycle: the size from which transitions are made", "501 NotImplemented", () =>
+    call("PUT", "/kept", {
+      query: [["lifecycle", ""]],
+      headers: { "x-amz-transition-default-minimum-object-size": "varies_by_storage_class" },
+      body: `<LifecycleConfiguration>${expiring(DAYS)}</LifecycleConfiguration>`,
+    }),
+  ),
+  bad("lifecycle of another's bucket", "403 AccessDenied", () =>
+    call("PUT", "/kept", {
+      key: BOB,
+      query: [["lifecycle", ""]],
+      body: `<LifecycleConfiguration>${expiring(DAYS)}</LifecycleConfiguration>`,
+    }),
+  ),
 ];
 
 const partQuery = (number: string, id = upload): readonly (readonly [string, string])[] => [
@@ -575,7 +626,7 @@ const PRESIGNED: readonly Case[] = [
   ),
 ];
 
-const GROUPS = { HTTP, KEYS, XML, MULTIPART, TENANCY, SIGV4, PRESIGNED };
+const GROUPS = { HTTP, KEYS, XML, LIFECYCLE, MULTIPART, TENANCY, SIGV4, PRESIGNED };
 
 for (const [group, cases] of Object.entries(GROUPS)) {
   describe(`bad input: ${group}`, () => {

@@ -110,6 +110,7 @@ async function openGateway(
       partBytesMax,
       scheme,
       access: accessReader(config, scheme),
+      lifecycleDayMs: config.lifecycleDayMs,
     },
     admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),

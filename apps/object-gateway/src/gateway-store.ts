@@ -4,6 +4,7 @@ import {
   CommitResolver,
   createObjectStore,
   GarbageCollector,
+  LifecycleEngine,
   objectStoreContext,
   openUploadJournal,
   Recovery,
@@ -52,6 +53,7 @@ export interface GatewayStore {
   readonly recovery: Recovery;
   readonly collector: GarbageCollector;
   readonly scrubber: Scrubber;
+  readonly lifecycle: LifecycleEngine;
   startBackground(): void;
   /** After the last request. Never rejects. */
   stop(): Promise<void>;
@@ -84,6 +86,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const recovery = new Recovery({ context, journal, instance, ...gone, ...paceOf(tuning) });
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
   const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond });
+  const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
+  const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs });
   return {
     context,
     store: createObjectStore(context),
@@ -92,17 +96,19 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     recovery,
     collector,
     scrubber,
+    lifecycle,
     startBackground: () => {
       recovery.start();
       owners?.start(() => recovery.wake()).catch((thrown: unknown) => onFailed(toConcordError(thrown)));
       collector.start();
       scrubber.start();
+      lifecycle.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
       await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
-      for (const part of [scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
+      for (const part of [lifecycle, scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
       await records
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));

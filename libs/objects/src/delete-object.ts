@@ -1,4 +1,4 @@
-import type { MetadataCommit } from "@concord/ports";
+import { sameVersion, type MetadataCommit, type RowVersion } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Deleted } from "./api.ts";
 import { commitOrResolve, commitRepeatable, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
@@ -20,6 +20,8 @@ export interface DeleteRequest {
   readonly condition?: DeleteCondition;
   /** Exactly this version; without it a versioned bucket keeps all and gets a delete marker. */
   readonly versionId?: string | undefined;
+  /** Only where it is exactly this row, current or not as then: PRECONDITION_FAILED. */
+  readonly exactly?: { readonly version: RowVersion; readonly isCurrent: boolean };
 }
 
 /**
@@ -35,6 +37,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
   let first: ObjectVersion | undefined;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, rowKeys);
+    checkExactly(view, request);
     if (view.header.row.versioning === undefined) {
       if (versionId !== undefined && versionId !== NULL_VERSION_ID) return { isMarker: false, versionId };
       const found = headOf(view);
@@ -54,6 +57,13 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
     }
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+function checkExactly(view: ShardView, { exactly, versionId }: DeleteRequest): void {
+  if (exactly === undefined) return;
+  const found = findVersion(view, versionId);
+  if (found?.isCurrent !== exactly.isCurrent || !sameVersion(found.version, exactly.version))
+    throw new ConcordError("PRECONDITION_FAILED", "it is not the row that was judged", { metadata: { condition: "exactly" } });
 }
 
 /** Undefined: others wrote the key, and nothing was done. */

@@ -12,6 +12,8 @@ export type { DanglingReference } from "./consistency/row-findings.ts";
 export type { ScrubFinding } from "./consistency/scrub-page.ts";
 export { Scrubber, SCRUB_FINDING, type ScrubberOptions, type ScrubStatus } from "./consistency/scrubber.ts";
 export { GarbageCollector, type GarbageReport } from "./garbage/garbage-collector.ts";
+export { LifecycleEngine, type LifecycleOptions } from "./lifecycle/lifecycle-engine.ts";
+export { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type Expiry, type LifecycleRule } from "./lifecycle/rules.ts";
 export { openUploadJournal, type GatewayJournal, type UploadJournalOptions } from "./journal-modes/open-upload-journal.ts";
 export type { TransactionsReport } from "./journal-modes/recover-transactions.ts";
 export type { EpochReport } from "./recovery/recover-epoch.ts";

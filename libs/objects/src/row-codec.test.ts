@@ -11,6 +11,7 @@ const checksum = { algorithm: "CRC32C", type: "FULL_OBJECT", value: "x==" } as c
 const stored = { sizeBytes: 3, etag: "e", modifiedMs: 5, attributes, checksum };
 
 const counts = { rows: 1, blobs: 2, bytes: 3, leaked: 4, leakedBytes: 5, dangling: 6, damaged: 7, unreadableRows: 8 };
+const expired = { looked: 1, current: 2, nonCurrent: 3, markers: 4, bytes: 5, uploads: 6, overtaken: 7, kept: 8 };
 
 /** One row of each shape with its bytes: version 1, never to change. */
 const GOLDEN: readonly (readonly [string, Row, string])[] = [
@@ -151,6 +152,22 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     "ended scrub",
     { kind: "scrub", startedMs: 1, counts, place: { kind: "ended", endedMs: 14 } },
     "010800000000000000010000000000000001000000000000000200000000000000030000000000000004000000000000000500000000000000060000000000000007000000000000000803000000000000000e",
+  ],
+  [
+    "lifecycle pass",
+    {
+      kind: "lifecycle",
+      startedMs: 1,
+      timeMs: 2,
+      counts: expired,
+      place: { kind: "rows", bucket: "b", shard: 2, from: Uint8Array.of(16, 107) },
+    },
+    "010f00000000000000010000000000000002000000000000000100000000000000020000000000000003000000000000000400000000000000050000000000000006000000000000000700000000000000080101620000000202106b",
+  ],
+  [
+    "ended lifecycle pass",
+    { kind: "lifecycle", startedMs: 1, timeMs: 2, counts: expired, place: { kind: "ended", endedMs: 14 } },
+    "010f000000000000000100000000000000020000000000000001000000000000000200000000000000030000000000000004000000000000000500000000000000060000000000000007000000000000000803000000000000000e",
   ],
   [
     "epoch",

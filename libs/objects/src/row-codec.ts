@@ -9,13 +9,12 @@ import type {
   DeleteMarker,
   EpochRow,
   GcEntry,
+  LifecycleRow,
   NamedPart,
   ObjectAcl,
   ObjectAttributes,
   ObjectVersion,
   PartRow,
-  ScrubCounts,
-  ScrubPlace,
   ScrubRow,
   ShardHeader,
   StoredChecksum,
@@ -24,6 +23,8 @@ import type {
   UploadState,
   Versioning,
 } from "./rows.ts";
+import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
+import { readNumber, writeNumber } from "./row-numbers.ts";
 
 /** Rows on disk: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
@@ -32,9 +33,30 @@ const ACL_VERSION = 2;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
-export type Row = StoredObject | DeleteMarker | UploadRow | PartRow | GcEntry | ShardHeader | BucketRow | EpochRow | ScrubRow;
+export type Row =
+  | StoredObject
+  | DeleteMarker
+  | UploadRow
+  | PartRow
+  | GcEntry
+  | ShardHeader
+  | BucketRow
+  | EpochRow
+  | ScrubRow
+  | LifecycleRow;
 
-const KIND_TAGS = { object: 1, upload: 2, part: 3, garbage: 4, header: 5, bucket: 6, epoch: 7, scrub: 8, marker: 10 } as const;
+const KIND_TAGS = {
+  object: 1,
+  upload: 2,
+  part: 3,
+  garbage: 4,
+  header: 5,
+  bucket: 6,
+  epoch: 7,
+  scrub: 8,
+  marker: 10,
+  lifecycle: 15,
+} as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
 const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
 /** Of a bucket that its owner has configured, versioned or not. */
@@ -45,17 +67,6 @@ const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
 // Append only: the position is what is stored.
 const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
 const CHECKSUM_TYPES = ["FULL_OBJECT", "COMPOSITE"] as const;
-const SCRUB_TAGS = { rows: 1, blobs: 2, ended: 3 } as const;
-const SCRUB_COUNTS = [
-  "rows",
-  "blobs",
-  "bytes",
-  "leaked",
-  "leakedBytes",
-  "dangling",
-  "damaged",
-  "unreadableRows",
-] as const satisfies readonly (keyof ScrubCounts)[];
 const HEADER_STATES = ["open", "closed"] as const;
 const VERSIONINGS = ["enabled", "suspended"] as const;
 const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as const;
@@ -103,9 +114,10 @@ export function encodeRow(row: Row): Uint8Array {
       writer.u8(row.closed ? 1 : 0);
       break;
     case "scrub":
-      writeNumber(writer, row.startedMs);
-      for (const name of SCRUB_COUNTS) writeNumber(writer, row.counts[name]);
-      writeScrubPlace(writer, row.place);
+      writeScrub(writer, row);
+      break;
+    case "lifecycle":
+      writeLifecycle(writer, row);
       break;
     default:
       unreachable(row);
@@ -176,6 +188,7 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
     case "bucket":
     case "epoch":
     case "scrub":
+    case "lifecycle":
       return { oids: [], uploadId: undefined };
     default:
       return unreachable(row);
@@ -231,7 +244,9 @@ function readRow(reader: ByteReader, tag: number): Row {
         closed: reader.u8() === 1,
       };
     case KIND_TAGS.scrub:
-      return { kind: "scrub", startedMs: readNumber(reader), counts: readScrubCounts(reader), place: readScrubPlace(reader) };
+      return readScrub(reader);
+    case KIND_TAGS.lifecycle:
+      return readLifecycle(reader);
     default:
       throw corrupt(`a row of unknown kind ${tag}`);
   }
@@ -411,43 +426,6 @@ function writeSettings(writer: ByteWriter, { number, documents }: BucketSettings
   writeTexts(writer, documents);
 }
 
-function writeScrubPlace(writer: ByteWriter, place: ScrubPlace): void {
-  writer.u8(SCRUB_TAGS[place.kind]);
-  switch (place.kind) {
-    case "rows":
-      writer.text(place.bucket).u32(place.shard).bytes(place.from);
-      return;
-    case "blobs":
-      writer.u32(place.epoch);
-      writeNumber(writer, place.sequence);
-      return;
-    case "ended":
-      writeNumber(writer, place.endedMs);
-      return;
-    default:
-      unreachable(place);
-  }
-}
-
-function readScrubPlace(reader: ByteReader): ScrubPlace {
-  const tag = reader.u8();
-  switch (tag) {
-    case SCRUB_TAGS.rows:
-      return { kind: "rows", bucket: reader.text(), shard: reader.u32(), from: Uint8Array.from(reader.bytes()) };
-    case SCRUB_TAGS.blobs:
-      return { kind: "blobs", epoch: reader.u32(), sequence: readNumber(reader) };
-    case SCRUB_TAGS.ended:
-      return { kind: "ended", endedMs: readNumber(reader) };
-    default:
-      throw corrupt(`a scrub at an unknown place ${tag}`);
-  }
-}
-
-function readScrubCounts(reader: ByteReader): ScrubCounts {
-  const counts = Object.fromEntries(SCRUB_COUNTS.map((name) => [name, readNumber(reader)]));
-  return counts as Record<(typeof SCRUB_COUNTS)[number], number>;
-}
-
 function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void {
   writeTexts(writer, attributes.headers);
   writeTexts(writer, attributes.metadata);
@@ -507,17 +485,6 @@ function readOid(reader: ByteReader): Oid {
   const sequence = readNumber(reader);
   if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no blob can have");
   return oidOf(epoch, sequence);
-}
-
-/** A whole number up to 2^53. */
-function writeNumber(writer: ByteWriter, value: number): void {
-  writer.u64(BigInt(value));
-}
-
-function readNumber(reader: ByteReader): number {
-  const value = Number(reader.u64());
-  if (!Number.isSafeInteger(value)) throw corrupt("a number beyond 2^53");
-  return value;
 }
 
 function writeOptional<Value>(writer: ByteWriter, value: Value | undefined, write: (writer: ByteWriter, value: Value) => void): ByteWriter {

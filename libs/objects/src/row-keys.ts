@@ -26,6 +26,7 @@ const EPOCH = 0x50;
 const INSTANCE = 0x51;
 /** 0x52 is the leases of worker ids, which the gateway keeps in the same partition. */
 const SCRUB = 0x60;
+const LIFECYCLE = 0x61;
 
 const U64_MAX = 2n ** 64n - 1n;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -152,6 +153,7 @@ export function instanceKey(name: string): Uint8Array {
 }
 
 export const scrubKey = (): Uint8Array => Uint8Array.of(SCRUB);
+export const lifecycleKey = (): Uint8Array => Uint8Array.of(LIFECYCLE);
 
 /** Everything of a bucket's partition but its header and its counters. */
 export const contentSpan = (): KeySpan => ({ from: Uint8Array.of(HEAD), to: afterPrefix(Uint8Array.of(GARBAGE)) });

@@ -198,6 +198,41 @@ export type ScrubPlace =
   | { readonly kind: "blobs"; readonly epoch: number; readonly sequence: number }
   | { readonly kind: "ended"; readonly endedMs: number };
 
+/** What a lifecycle pass has done. */
+export interface LifecycleCounts {
+  /** Keys and open uploads. */
+  readonly looked: number;
+  /** Current objects that expired: removed, or a delete marker put. */
+  readonly current: number;
+  readonly nonCurrent: number;
+  /** Delete markers that went. */
+  readonly markers: number;
+  /** Of versions that went. */
+  readonly bytes: number;
+  /** Uploads that were aborted. */
+  readonly uploads: number;
+  /** What another request changed between the look and the removal: left alone. */
+  readonly overtaken: number;
+  /** What was due and could not be removed, and rows that cannot be read. */
+  readonly kept: number;
+}
+
+export type LifecyclePlace =
+  /** Heads, then open uploads, of the bucket's shard from `from` on are next. */
+  | { readonly kind: "rows"; readonly bucket: string; readonly shard: number; readonly from: Uint8Array }
+  | { readonly kind: "ended"; readonly endedMs: number };
+
+/** How far the lifecycle pass of all gateways has come. */
+export interface LifecycleRow {
+  readonly kind: "lifecycle";
+  readonly startedMs: number;
+  /** The bounded time when this was written. */
+  readonly timeMs: number;
+  readonly place: LifecyclePlace;
+  /** Of this pass, or of the last one when it has ended. */
+  readonly counts: LifecycleCounts;
+}
+
 /** How far the scrub of all gateways has come (OGD9). A page's result counts when its gateway replaces exactly the row that it began with. */
 export interface ScrubRow {
   readonly kind: "scrub";

@@ -125,3 +125,4 @@ export {
   type DeleteRequest,
 } from "./xml/requests.ts";
 export { escapeXml, type KeyEncoding } from "./xml/writer.ts";
+export { lifecycleXml, readLifecycle } from "./xml/lifecycle.ts";

@@ -57,6 +57,13 @@ export const CORS_ENTRIES_MAX = 100;
 /** Headers that one preflight may ask for. */
 export const CORS_HEADERS_ASKED_MAX = 100;
 
+/** S3's limits of a bucket's lifecycle rules, but for their bytes: they are read with the bucket's settings. */
+export const LIFECYCLE_BYTES_MAX = 256 * 1024;
+export const LIFECYCLE_RULES_MAX = 1000;
+export const LIFECYCLE_ID_CHARS_MAX = 255;
+export const LIFECYCLE_DAYS_MAX = 2 ** 31 - 1;
+export const LIFECYCLE_NEWER_MAX = 100;
+
 /** S3's limit of the grants of an ACL. */
 export const ACL_GRANTS_MAX = 100;
 

@@ -20,7 +20,6 @@ const standard =
     return xml(document);
   };
 
-export const getBucketLifecycleConfiguration = absent("NoSuchLifecycleConfiguration");
 export const getBucketEncryption = absent("ServerSideEncryptionConfigurationNotFoundError");
 export const getObjectLockConfiguration = absent("ObjectLockConfigurationNotFoundError");
 export const getBucketReplication = absent("ReplicationConfigurationNotFoundError");

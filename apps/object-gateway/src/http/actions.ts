@@ -51,6 +51,8 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   GetBucketAcl: of("s3:GetBucketAcl"),
   PutBucketAcl: of("s3:PutBucketAcl"),
   GetBucketLifecycleConfiguration: of("s3:GetLifecycleConfiguration"),
+  PutBucketLifecycleConfiguration: of("s3:PutLifecycleConfiguration"),
+  DeleteBucketLifecycle: of("s3:PutLifecycleConfiguration"),
   GetBucketEncryption: of("s3:GetEncryptionConfiguration"),
   GetObjectLockConfiguration: of("s3:GetBucketObjectLockConfiguration"),
   GetBucketReplication: of("s3:GetReplicationConfiguration"),

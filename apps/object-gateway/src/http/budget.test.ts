@@ -137,6 +137,7 @@ for (const [name, operation, query] of [
       partBytesMax: 1,
       scheme: "http",
       access: new AccessReader({ publicAccess: "refused", isProxy: () => false, scheme: "http", isTenant: () => true }),
+      lifecycleDayMs: 1,
     } as const;
     const { done, release } = held(uploads, 1);
     await assert.rejects(operation(call, context), isSlowDown);

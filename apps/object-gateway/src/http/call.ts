@@ -1,4 +1,4 @@
-import type { JudgeObject, ObjectStore } from "@concord/objects";
+import type { BucketSettings, JudgeObject, ObjectStore } from "@concord/objects";
 import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
@@ -18,6 +18,8 @@ export interface Context {
   /** The scheme of returned locations. */
   readonly scheme: "http" | "https";
   readonly access: AccessReader;
+  /** Length of a day of lifecycle rules. */
+  readonly lifecycleDayMs: number;
 }
 
 /** An admitted request: the caller may do what the operation is (actions.ts). */
@@ -34,6 +36,8 @@ export interface S3Call {
   readonly tenant: string;
   /** Of the bucket; without one the caller owns what it asks for. */
   readonly access: BucketAccess;
+  /** Of the bucket, as they were when the request was judged; undefined: it makes the bucket, or is about none. */
+  readonly settings: BucketSettings | undefined;
   /** For the store, where the object decides what the caller may do: every operation that `actions.ts` says is judged gives it. */
   readonly judge: JudgeObject | undefined;
   /** What conditions of policies may ask. */

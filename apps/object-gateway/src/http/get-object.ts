@@ -2,6 +2,7 @@ import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
 import type { Context, Operation, S3Call } from "./call.ts";
+import { expirationHeader } from "./lifecycle.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./bodies.ts";
@@ -24,6 +25,7 @@ export const getObject: Operation = async (call, context) => {
     headers: [
       ["content-length", String(found.lengthBytes)],
       ...objectHeaders(found.object, readOverrides(call.query)),
+      ...expirationHeader(call, context, found.object),
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),
     ],

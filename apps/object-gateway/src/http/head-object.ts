@@ -1,10 +1,12 @@
 import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
 import type { Operation } from "./call.ts";
+import { expirationHeader } from "./lifecycle.ts";
 import { contentRange, partsCountHeaders, partSpan, rangeHolds, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 
 /** The headers of GET, without the bytes. */
-export const headObject: Operation = async (call, { store }) => {
+export const headObject: Operation = async (call, context) => {
+  const { store } = context;
   const { bucket, key, headers, judge } = call;
   const part = readPart(call);
   const range = readRange(headers);
@@ -19,6 +21,7 @@ export const headObject: Operation = async (call, { store }) => {
     headers: [
       ["content-length", String(span?.lengthBytes ?? object.sizeBytes)],
       ...objectHeaders(object, readOverrides(call.query)),
+      ...expirationHeader(call, context, object),
       ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span, object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(object)),
     ],

@@ -190,16 +190,16 @@ function identify(
 }
 
 /** Of a request about no bucket that is there: the caller is a tenant, and owns what it makes. */
-function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access" | "judge"> {
+function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access" | "judge" | "settings"> {
   assert(caller.kind === "tenant", "anonymous requests are about buckets");
-  return { tenant: caller.tenant, access: ownAccess(caller.tenant), judge: undefined };
+  return { tenant: caller.tenant, access: ownAccess(caller.tenant), judge: undefined, settings: undefined };
 }
 
 const isReading = ({ method }: Route): boolean => method === "GET" || method === "HEAD";
 
 /** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
 async function handleInBucket(
-  asked: Omit<S3Call, "tenant" | "access" | "judge">,
+  asked: Omit<S3Call, "tenant" | "access" | "judge" | "settings">,
   route: Route,
   context: Context,
   onBucket: Asking["onBucket"],
@@ -217,7 +217,7 @@ async function handleInBucket(
   for (const action of needed.plain) demand(access, asked, action, key);
   for (const action of needed.ofNew) demand(access, asked, action, key, { object: { kind: "new" } });
   const judge = judgeOf(access, asked, needed.judged, asked.key);
-  const call = { ...asked, access, judge, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
+  const call = { ...asked, access, judge, settings: info.settings, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
     if (isReading(route)) return await route.handle(call, context);

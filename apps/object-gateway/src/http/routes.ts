@@ -4,7 +4,6 @@ import type { Fields } from "@concord/s3";
 import {
   getBucketAccelerateConfiguration,
   getBucketEncryption,
-  getBucketLifecycleConfiguration,
   getBucketLogging,
   getBucketNotificationConfiguration,
   getBucketReplication,
@@ -60,6 +59,7 @@ import {
 } from "./tagging.ts";
 import { deleteBucketCors, getBucketCors, putBucketCors } from "./cors.ts";
 import { getObject } from "./get-object.ts";
+import { deleteBucketLifecycle, getBucketLifecycleConfiguration, putBucketLifecycleConfiguration } from "./lifecycle.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
 import { headObject } from "./head-object.ts";
 import { listObjects } from "./list-objects.ts";
@@ -154,6 +154,12 @@ export const ROUTES: readonly Route[] = [
   route("PutBucketTagging", "PUT", "bucket", putBucketTagging, { picks: ["tagging"], headers: CHECKED, body: true }),
   route("DeleteBucketTagging", "DELETE", "bucket", deleteBucketTagging, { picks: ["tagging"] }),
   route("GetBucketLifecycleConfiguration", "GET", "bucket", getBucketLifecycleConfiguration, { picks: ["lifecycle"] }),
+  route("PutBucketLifecycleConfiguration", "PUT", "bucket", putBucketLifecycleConfiguration, {
+    picks: ["lifecycle"],
+    headers: [...CHECKED, "x-amz-transition-default-minimum-object-size"],
+    body: true,
+  }),
+  route("DeleteBucketLifecycle", "DELETE", "bucket", deleteBucketLifecycle, { picks: ["lifecycle"] }),
   route("GetBucketEncryption", "GET", "bucket", getBucketEncryption, { picks: ["encryption"] }),
   route("GetObjectLockConfiguration", "GET", "bucket", getObjectLockConfiguration, { picks: ["object-lock"] }),
   route("GetBucketReplication", "GET", "bucket", getBucketReplication, { picks: ["replication"] }),

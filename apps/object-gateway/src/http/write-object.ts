@@ -18,6 +18,7 @@ import { attributesOf } from "./attributes.ts";
 import { decide, judgeOf } from "./access.ts";
 import { aclOfNew } from "./acls.ts";
 import type { Context, Operation, S3Call } from "./call.ts";
+import { expirationHeader } from "./lifecycle.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml } from "./responses.ts";
@@ -28,10 +29,14 @@ export const putObject: Operation = async (call, context) => {
   const attributes = attributesOf(headers);
   const acl = aclOfNew(call, context);
   const precondition = { ...readPrecondition(headers), judge };
-  const stored = await withUpload(call, context, {}, (body) =>
-    context.store.putObject({ bucket, key, body, attributes, acl, precondition }),
-  );
-  return empty(200, [["etag", quoted(stored.etag)], ...checksumHeaders(stored.checksum), ...versionHeader(stored.versionId)]);
+  let sizeBytes: number | undefined;
+  const stored = await withUpload(call, context, {}, (body) => {
+    sizeBytes = body.lengthBytes;
+    return context.store.putObject({ bucket, key, body, attributes, acl, precondition });
+  });
+  const { etag, checksum, versionId, modifiedMs } = stored;
+  const expiration = sizeBytes === undefined ? [] : expirationHeader(call, context, { modifiedMs, sizeBytes, attributes });
+  return empty(200, [["etag", quoted(etag)], ...checksumHeaders(checksum), ...versionHeader(versionId), ...expiration]);
 };
 
 const ONTO_ITSELF = "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.";

@@ -227,7 +227,7 @@ export function readTagging(bytes: Uint8Array, maxTags: number): Record<string, 
   return checkTags(entries, maxTags);
 }
 
-function root(bytes: Uint8Array, name: string): XmlElement {
+export function root(bytes: Uint8Array, name: string): XmlElement {
   if (bytes.length === 0) throw new S3Error("MissingRequestBodyError");
   const element = parseXml(bytes);
   if (element.name !== name) throw malformed(`its root element must be ${name}`);
@@ -236,7 +236,7 @@ function root(bytes: Uint8Array, name: string): XmlElement {
 }
 
 /** The texts of the children, each known and there at most once. */
-function leaves(element: XmlElement, known: readonly string[]): ReadonlyMap<string, string> {
+export function leaves(element: XmlElement, known: readonly string[]): ReadonlyMap<string, string> {
   if (element.text.trim() !== "") throw malformed("it has text between elements");
   const texts = new Map<string, string>();
   for (const child of element.children) {
@@ -246,7 +246,7 @@ function leaves(element: XmlElement, known: readonly string[]): ReadonlyMap<stri
   return texts;
 }
 
-function leaf(element: XmlElement): string {
+export function leaf(element: XmlElement): string {
   if (element.children.length > 0) throw malformed(`${element.name} has elements`);
   return element.text;
 }
