@@ -2,6 +2,7 @@ import type { SeededFault } from "./faults.ts";
 
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
+const LIFECYCLE_PAGE = "libs/objects/src/lifecycle/lifecycle-page.ts";
 const VERSIONS = "libs/objects/src/versions.ts";
 const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
@@ -205,6 +206,30 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
         file: "libs/objects/src/multipart/put-part.ts",
         search: "conditions: [uploadCondition(name, upload)],",
         replace: "conditions: [],",
+      },
+    ],
+  },
+  {
+    name: "lifecycle-removes-whatever-is-there",
+    about: "A lifecycle rule removes what it finds, not only what it judged: an object that no rule is for is lost (OGD18).",
+    scenario: "object",
+    edits: [
+      {
+        file: LIFECYCLE_PAGE,
+        search: "await deleteObject(context, { bucket: bucket.name, key, versionId, exactly });",
+        replace: "await deleteObject(context, { bucket: bucket.name, key, versionId });",
+      },
+    ],
+  },
+  {
+    name: "lifecycle-uncovers-what-was-deleted",
+    about: "A delete marker goes though versions are behind it: what was deleted comes back (OGD18).",
+    scenario: "object",
+    edits: [
+      {
+        file: LIFECYCLE_PAGE,
+        search: "isOnly = (await expireOlder(work, key, head)) === 0;",
+        replace: "isOnly = (await expireOlder(work, key, head)) >= 0;",
       },
     ],
   },

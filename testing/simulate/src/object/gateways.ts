@@ -10,6 +10,7 @@ import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type 
 import { PROXIES, type Cluster } from "../cluster.ts";
 import { simulatedMembership } from "../membership.ts";
 import { openSimulatedStore } from "../stores.ts";
+import { EXPIRING_CONFIG } from "./expiring.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
 
@@ -95,11 +96,14 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
 
 export class Gateways {
   readonly plan: GatewayPlan;
+  /** The bucket has lifecycle rules, which are carried out amid the work. */
+  readonly hasRules: boolean;
   readonly #cluster: Cluster;
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
     this.plan = drawGateways(cluster.world.random("gateways"), cluster.swarm.clockSkewMs);
+    this.hasRules = cluster.world.random("lifecycle").chance(0.4);
   }
 
   get s3Addresses(): readonly string[] {
@@ -219,6 +223,7 @@ export class Gateways {
       gcGraceMs: graceMs,
       longestRequestMs: collects ? SHORT_REQUEST_MS : 30_000,
       scrubIntervalMs: SCRUB_INTERVAL_MS,
+      ...(this.hasRules ? EXPIRING_CONFIG : {}),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

@@ -1,6 +1,7 @@
 // One client's operations on objects, each recorded with what it was answered.
 import { ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
+import { EXPIRING_PREFIX, useExpiring } from "./expiring.ts";
 import { PART_BYTES_MIN } from "./gateways.ts";
 import { md5, type ObjectHistory } from "./history.ts";
 import { VERSION_KEYS, type MadeVersion, type VersionHistory } from "./version-history.ts";
@@ -16,6 +17,7 @@ const COMPLETE_AGAIN_MS = 150;
 export const FORBIDDEN_KEY = "forbidden/1";
 const FORBIDDEN_KEY_PERCENT = 20;
 const SLOW_PAUSE_MS_MAX = 60;
+const EXPIRING_PERCENT = 10;
 /** Share of the operations that are on versions, where the bucket keeps some. */
 const VERSION_OPERATIONS_PERCENT = 35;
 
@@ -33,6 +35,8 @@ export interface ObjectClientOptions {
   readonly versions: VersionHistory | undefined;
   /** Amid the work a policy forbids writes of FORBIDDEN_KEY. */
   readonly hasPolicy: boolean;
+  /** The bucket has the rules of `expiring.ts`. */
+  readonly hasRules: boolean;
 }
 
 export class ObjectClient {
@@ -55,6 +59,17 @@ export class ObjectClient {
     }
     if (this.#parts.hasPolicy && random.below(100) < FORBIDDEN_KEY_PERCENT) {
       await this.#putSlowly(FORBIDDEN_KEY);
+      return;
+    }
+    if (this.#parts.hasRules && random.below(100) < EXPIRING_PERCENT) {
+      const key = `${EXPIRING_PREFIX}${this.#name("key")}`;
+      await useExpiring({
+        world: this.#parts.world,
+        env: this.#parts.env,
+        bucket: BUCKET,
+        key,
+        send: (request) => this.#answerOf(request),
+      });
       return;
     }
     const key = KEYS[random.below(KEYS.length)]!;
@@ -181,7 +196,8 @@ export class ObjectClient {
       else history.sawEtag(key, name, startedAt, etag);
     }
     for (const key of listed.keys())
-      if (![...KEYS, ...VERSION_KEYS, FORBIDDEN_KEY].includes(key)) this.#parts.world.violation("object listing", `${name} lists ${key}`);
+      if (![...KEYS, ...VERSION_KEYS, FORBIDDEN_KEY].includes(key) && !key.startsWith(EXPIRING_PREFIX))
+        this.#parts.world.violation("object listing", `${name} lists ${key}`);
     return listed;
   }
 
@@ -315,6 +331,11 @@ export class ObjectClient {
     const body = Buffer.concat([Buffer.from(mark), env.random.bytes(length)]).subarray(0, length);
     history.intend(mark, body, md5(body));
     return { mark, body, startedAt: this.#nowMs() };
+  }
+
+  async #answerOf(request: S3Request): Promise<S3Answer | undefined> {
+    const reply = await this.#send(request);
+    return reply.kind === "answer" ? reply.answer : undefined;
   }
 
   async #send(request: S3Request): Promise<Reply> {

@@ -2,6 +2,7 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, type Fault, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
+import { EXPIRING_RULES } from "../object/expiring.ts";
 import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
 import { BUCKET, FORBIDDEN_KEY, KEYS, ObjectClient } from "../object/object-client.ts";
@@ -102,19 +103,26 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     timeoutMs: 20_000,
     versions: undefined,
     hasPolicy: false,
+    hasRules: false,
   });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
   const policies = world.random("policies");
   const hasPolicy = policies.chance(0.5);
   const run: Run = { cluster, gateways, history, admin, reader, versions, forbiddenSince: undefined, isOver: false };
+  const { hasRules } = gateways;
   await world.complete(makeBucket(run), UP_MS);
+  if (hasRules) await world.complete(setBucket(run, "lifecycle", EXPIRING_RULES, 200), UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
     work.push(
-      operate(run, new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy }), env),
+      operate(
+        run,
+        new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy, hasRules }),
+        env,
+      ),
     );
   }
   if (versions !== undefined) work.push(keepVersions(run, versions, random));
@@ -183,7 +191,7 @@ function setVersioning(run: Run, status: "Enabled" | "Suspended"): Promise<void>
 }
 
 /** Until it is answered as done. */
-async function setBucket({ admin, gateways }: Run, what: "versioning" | "policy", text: string, done: number): Promise<void> {
+async function setBucket({ admin, gateways }: Run, what: "versioning" | "policy" | "lifecycle", text: string, done: number): Promise<void> {
   const body = Buffer.from(text);
   for (let at = 0; ; at += 1) {
     const client = new S3Client(admin, gateways.s3Addresses[at % gateways.s3Addresses.length]!, 2_000);
