@@ -202,7 +202,94 @@ const GOLDEN_WITH_ACL: readonly (readonly [string, Row, string])[] = [
   ],
 ];
 
-const ALL_GOLDEN = [...GOLDEN, ...GOLDEN_WITH_ACL];
+/** Rows with a lock, with an ACL or without: version 3, never to change. */
+const GOLDEN_WITH_LOCK: readonly (readonly [string, Row, string])[] = [
+  [
+    "object with a lock",
+    {
+      kind: "object",
+      ...stored,
+      content: { kind: "inline", bytes: Uint8Array.of(1, 2, 3) },
+      lock: { retention: { mode: "COMPLIANCE", untilMs: 258 } },
+    },
+    "0301000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740001010003783d3d01030102030001020a02000000000000010200",
+  ],
+  [
+    "version with a lock and an ACL",
+    {
+      kind: "object",
+      content: { kind: "blob", oid, lengthBytes: 3 },
+      ...stored,
+      checksum: undefined,
+      version: { commit: 258n, guid: 3n, isNull: true },
+      acl: { owner: "o", grants: "[]" },
+      lock: { retention: { mode: "GOVERNANCE", untilMs: 258 }, legalHold: "ON" },
+    },
+    "0301000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000020000002a000000000000000f0000000000000003010000000000000102000000000000000301020105016f025b5d020a01000000000000010202",
+  ],
+  [
+    "upload with a lock",
+    { kind: "upload", state: { kind: "open" }, initiatedMs: 9, attributes, checksum: undefined, lock: { legalHold: "OFF" } },
+    "03020000000000000009010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000010102020001",
+  ],
+];
+
+/** Of buckets whose versions can be locked: kinds that older gateways refuse. */
+const GOLDEN_LOCKING: readonly (readonly [string, Row, string])[] = [
+  [
+    "header of a bucket with locks",
+    { kind: "header", state: "open", shards: 3, versioning: "enabled", locking: {} },
+    "0110000000000301000000",
+  ],
+  [
+    "header of a configured bucket with a default lock",
+    {
+      kind: "header",
+      state: "closed",
+      shards: 3,
+      versioning: "enabled",
+      settings: 5n,
+      locking: { defaultRetention: { mode: "COMPLIANCE", unit: "years", count: 7 } },
+    },
+    "011001000000030100010000000000000005020100000007",
+  ],
+  [
+    "bucket with locks",
+    {
+      kind: "bucket",
+      name: "b",
+      tenant: "t",
+      region: "r",
+      createdMs: 12,
+      shards: 16,
+      state: "open",
+      tags: {},
+      versioning: "enabled",
+      locking: {},
+    },
+    "0111016201740172000000000000000c00000010010001000000",
+  ],
+  [
+    "configured bucket with a default lock",
+    {
+      kind: "bucket",
+      name: "b",
+      tenant: "t",
+      region: "r",
+      createdMs: 12,
+      shards: 16,
+      state: "changing",
+      tags: {},
+      versioning: "enabled",
+      settings: { number: 5n, documents: { policy: "{}" } },
+      locking: { defaultRetention: { mode: "GOVERNANCE", unit: "days", count: 30 } },
+    },
+    "0111016201740172000000000000000c00000010040001000100000000000000050106706f6c696379027b7d01000000001e",
+  ],
+  ["time of locks", { kind: "lock-time", timeMs: 258 }, "01120000000000000102"],
+];
+
+const ALL_GOLDEN = [...GOLDEN, ...GOLDEN_WITH_ACL, ...GOLDEN_WITH_LOCK, ...GOLDEN_LOCKING];
 
 for (const [name, row, hex] of ALL_GOLDEN) {
   test(`row codec: ${name}: golden bytes of version ${hex.slice(1, 2)}`, () => {
@@ -240,11 +327,24 @@ test("row codec: any bytes: a row or CORRUPT_DATA", () => {
 test("row codec: another version or another kind: CORRUPT_DATA", () => {
   const header = encodeRow({ kind: "header", state: "open", shards: 1 });
   assert.throws(() => decodeRowAs("object", header), { code: "CORRUPT_DATA" });
-  // A header has no ACL, and version 3 is not known yet.
-  for (const version of [2, 3]) {
+  // A header has neither ACL nor lock, and version 4 is not known yet.
+  for (const version of [2, 3, 4]) {
     header[0] = version;
     assert.throws(() => decodeRow(header), { code: "CORRUPT_DATA" });
   }
+});
+
+test("row codec: a field that is not known, or one twice: CORRUPT_DATA", () => {
+  const bytes = encodeRow(GOLDEN_WITH_LOCK[2]![1]);
+  // Behind the row: the number of fields, then tag, length, value of each.
+  const tagAt = bytes.length - 4;
+  assert.deepEqual([...bytes.subarray(tagAt - 1)], [1, 2, 2, 0, 1]);
+  const unknown = Uint8Array.from(bytes);
+  unknown[tagAt] = 99;
+  assert.throws(() => decodeRow(unknown), { code: "CORRUPT_DATA", message: /not known: 99/ });
+  const twice = Buffer.concat([bytes, bytes.subarray(tagAt)]);
+  twice[tagAt - 1] = 2;
+  assert.throws(() => decodeRow(twice), { code: "CORRUPT_DATA", message: /not in order/ });
 });
 
 test("row codec: names like __proto__: kept as they are", () => {
@@ -269,6 +369,7 @@ test("row codec: references: blobs and uploads that a row names", () => {
     ["garbage upload", { oids: [], uploadId: 7n }],
     ["version", { oids: [oid], uploadId: undefined }],
     ["version with an ACL", { oids: [oid], uploadId: undefined }],
+    ["version with a lock and an ACL", { oids: [oid], uploadId: undefined }],
   ]);
 });
 

@@ -10,6 +10,7 @@ import type {
   EpochRow,
   GcEntry,
   LifecycleRow,
+  LockTimeRow,
   NamedPart,
   ObjectAcl,
   ObjectAttributes,
@@ -24,12 +25,15 @@ import type {
   Versioning,
 } from "./rows.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
+import { needsFields, readFields, readLocking, writeFields, writeLocking } from "./row-fields.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
 
 /** Rows on disk: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
 /** Only of rows that have an ACL, which is behind the other fields: a gateway that does not know ACLs refuses them (decision 0019). */
 const ACL_VERSION = 2;
+/** Of objects and uploads with what a lock says of them: `row-fields.ts` (decision 0020). */
+const FIELDS_VERSION = 3;
 /** Sequences of blobs have 48 bits. */
 const SEQUENCE_END = 2 ** 48;
 
@@ -43,7 +47,8 @@ export type Row =
   | BucketRow
   | EpochRow
   | ScrubRow
-  | LifecycleRow;
+  | LifecycleRow
+  | LockTimeRow;
 
 const KIND_TAGS = {
   object: 1,
@@ -56,11 +61,14 @@ const KIND_TAGS = {
   scrub: 8,
   marker: 10,
   lifecycle: 15,
+  "lock-time": 18,
 } as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
 const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
 /** Of a bucket that its owner has configured, versioned or not. */
 const CONFIGURED_TAGS = { header: 13, bucket: 14 } as const;
+/** Of a bucket whose versions can be locked: a gateway that knows no locks refuses everything in it. */
+const LOCKING_TAGS = { header: 16, bucket: 17 } as const;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
@@ -73,7 +81,10 @@ const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as c
 
 export function encodeRow(row: Row): Uint8Array {
   const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
-  if ((row.kind === "object" || row.kind === "upload") && row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
+  if (row.kind === "object" || row.kind === "upload") {
+    if (needsFields(row)) return encodeWithFields(writer, row);
+    if (row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
+  }
   writer.u8(VERSION).u8(tagOf(row));
   switch (row.kind) {
     case "object":
@@ -99,12 +110,18 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "header":
       writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
-      if (row.settings !== undefined) writeOptional(writer, row.versioning, writeVersioning).u64(row.settings);
+      if (row.locking !== undefined) {
+        writeOptional(writeOptional(writer, row.versioning, writeVersioning), row.settings, (to, number) => to.u64(number));
+        writeLocking(writer, row.locking);
+      } else if (row.settings !== undefined) writeOptional(writer, row.versioning, writeVersioning).u64(row.settings);
       else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
       break;
     case "bucket":
       writeBucket(writer, row);
-      if (row.settings !== undefined) writeSettings(writeOptional(writer, row.versioning, writeVersioning), row.settings);
+      if (row.locking !== undefined) {
+        writeOptional(writeOptional(writer, row.versioning, writeVersioning), row.settings, writeSettings);
+        writeLocking(writer, row.locking);
+      } else if (row.settings !== undefined) writeSettings(writeOptional(writer, row.versioning, writeVersioning), row.settings);
       else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
       break;
     case "epoch":
@@ -119,6 +136,9 @@ export function encodeRow(row: Row): Uint8Array {
     case "lifecycle":
       writeLifecycle(writer, row);
       break;
+    case "lock-time":
+      writeNumber(writer, row.timeMs);
+      break;
     default:
       unreachable(row);
   }
@@ -129,31 +149,45 @@ export function encodeRow(row: Row): Uint8Array {
 export function decodeRow(bytes: Uint8Array): Row {
   const reader = new ByteReader(bytes);
   const version = reader.u8();
-  if (version !== VERSION && version !== ACL_VERSION)
-    throw corrupt(`a row of format version ${version}, known are ${VERSION} to ${ACL_VERSION}`);
-  const tag = reader.u8();
-  const row = version === VERSION ? readRow(reader, tag) : readWithAcl(reader, tag);
+  const read = READERS.get(version);
+  if (read === undefined) throw corrupt(`a row of format version ${version}, known are ${VERSION} to ${FIELDS_VERSION}`);
+  const row = read(reader, reader.u8());
   reader.end();
   return row;
 }
 
+/** By format version. */
+const READERS: ReadonlyMap<number, (reader: ByteReader, tag: number) => Row> = new Map([
+  [VERSION, readRow],
+  [ACL_VERSION, (reader, tag) => ({ ...readWithMore(reader, tag), acl: readAcl(reader) })],
+  [FIELDS_VERSION, (reader, tag) => ({ ...readWithMore(reader, tag), ...readFields(reader) })],
+]);
+
 function encodeWithAcl(writer: ByteWriter, row: StoredObject | UploadRow, { owner, grants }: ObjectAcl): Uint8Array {
-  writer.u8(ACL_VERSION).u8(KIND_TAGS[row.kind]);
-  if (row.kind === "upload") {
-    writeUpload(writer, row);
-  } else {
-    writeObject(writer, row);
-    writeOptional(writer, row.version, writeVersion);
-  }
-  return writer.text(owner).text(grants).finish();
+  return writeWithMore(writer.u8(ACL_VERSION), row).text(owner).text(grants).finish();
 }
 
-function readWithAcl(reader: ByteReader, tag: number): StoredObject | UploadRow {
-  if (tag === KIND_TAGS.upload) return { ...readUpload(reader), acl: readAcl(reader) };
-  if (tag !== KIND_TAGS.object) throw corrupt(`a row of kind ${tag} with an ACL`);
+function encodeWithFields(writer: ByteWriter, row: StoredObject | UploadRow): Uint8Array {
+  return writeFields(writeWithMore(writer.u8(FIELDS_VERSION), row), row).finish();
+}
+
+/** A row with more behind it. */
+function writeWithMore(writer: ByteWriter, row: StoredObject | UploadRow): ByteWriter {
+  writer.u8(KIND_TAGS[row.kind]);
+  if (row.kind === "object") {
+    writeObject(writer, row);
+    return writeOptional(writer, row.version, writeVersion);
+  }
+  writeUpload(writer, row);
+  return writer;
+}
+
+function readWithMore(reader: ByteReader, tag: number): StoredObject | UploadRow {
+  if (tag === KIND_TAGS.upload) return readUpload(reader);
+  if (tag !== KIND_TAGS.object) throw corrupt(`a row of kind ${tag} with an ACL or other fields`);
   const object = readObject(reader);
   const version = readOptional(reader, readVersion);
-  return { ...object, ...(version === undefined ? {} : { version }), acl: readAcl(reader) };
+  return { ...object, ...(version === undefined ? {} : { version }) };
 }
 
 function readAcl(reader: ByteReader): ObjectAcl {
@@ -189,6 +223,7 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
     case "epoch":
     case "scrub":
     case "lifecycle":
+    case "lock-time":
       return { oids: [], uploadId: undefined };
     default:
       return unreachable(row);
@@ -228,10 +263,21 @@ function readRow(reader: ByteReader, tag: number): Row {
         ...readVersioning(reader),
         settings: reader.u64(),
       };
+    case LOCKING_TAGS.header:
+      return {
+        kind: "header",
+        state: readOneOf(reader, HEADER_STATES),
+        shards: reader.u32(),
+        ...readVersioning(reader),
+        ...readSettingsOf(reader, () => reader.u64()),
+        locking: readLocking(reader),
+      };
     case KIND_TAGS.bucket:
       return readBucket(reader);
+    case LOCKING_TAGS.bucket:
+      return { ...readBucket(reader), ...readVersioning(reader), ...readSettingsOf(reader, readSettings), locking: readLocking(reader) };
     case CONFIGURED_TAGS.bucket:
-      return { ...readBucket(reader), ...readVersioning(reader), settings: { number: reader.u64(), documents: readTexts(reader) } };
+      return { ...readBucket(reader), ...readVersioning(reader), settings: readSettings(reader) };
     case VERSIONED_TAGS.bucket:
       return { ...readBucket(reader), versioning: readOneOf(reader, VERSIONINGS) };
     case KIND_TAGS.epoch:
@@ -247,6 +293,8 @@ function readRow(reader: ByteReader, tag: number): Row {
       return readScrub(reader);
     case KIND_TAGS.lifecycle:
       return readLifecycle(reader);
+    case KIND_TAGS["lock-time"]:
+      return { kind: "lock-time", timeMs: readNumber(reader) };
     default:
       throw corrupt(`a row of unknown kind ${tag}`);
   }
@@ -254,6 +302,7 @@ function readRow(reader: ByteReader, tag: number): Row {
 
 function tagOf(row: Row): number {
   if (row.kind === "object" && row.version !== undefined) return VERSIONED_TAGS.object;
+  if ((row.kind === "header" || row.kind === "bucket") && row.locking !== undefined) return LOCKING_TAGS[row.kind];
   if ((row.kind === "header" || row.kind === "bucket") && row.settings !== undefined) return CONFIGURED_TAGS[row.kind];
   if (row.kind === "header" && row.versioning !== undefined) return VERSIONED_TAGS.header;
   if (row.kind === "bucket" && row.versioning !== undefined) return VERSIONED_TAGS.bucket;
@@ -424,6 +473,16 @@ function readVersioning(reader: ByteReader): Pick<BucketRow, "versioning"> {
 function writeSettings(writer: ByteWriter, { number, documents }: BucketSettings): void {
   writer.u64(number);
   writeTexts(writer, documents);
+}
+
+function readSettings(reader: ByteReader): BucketSettings {
+  return { number: reader.u64(), documents: readTexts(reader) };
+}
+
+/** Where there may be none. */
+function readSettingsOf<Settings>(reader: ByteReader, read: (reader: ByteReader) => Settings): { readonly settings?: Settings } {
+  const settings = readOptional(reader, read);
+  return settings === undefined ? {} : { settings };
 }
 
 function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void {

@@ -27,6 +27,7 @@ const INSTANCE = 0x51;
 /** 0x52 is the leases of worker ids, which the gateway keeps in the same partition. */
 const SCRUB = 0x60;
 const LIFECYCLE = 0x61;
+const LOCK_TIME = 0x62;
 
 const U64_MAX = 2n ** 64n - 1n;
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -154,6 +155,7 @@ export function instanceKey(name: string): Uint8Array {
 
 export const scrubKey = (): Uint8Array => Uint8Array.of(SCRUB);
 export const lifecycleKey = (): Uint8Array => Uint8Array.of(LIFECYCLE);
+export const lockTimeKey = (): Uint8Array => Uint8Array.of(LOCK_TIME);
 
 /** Everything of a bucket's partition but its header and its counters. */
 export const contentSpan = (): KeySpan => ({ from: Uint8Array.of(HEAD), to: afterPrefix(Uint8Array.of(GARBAGE)) });

@@ -64,6 +64,34 @@ export interface StoredObject {
   /** Absent: the null version, written before its bucket was versioned; ordered by the version of its row. */
   readonly version?: ObjectVersion;
   readonly acl?: ObjectAcl;
+  /** Absent: nothing keeps it. */
+  readonly lock?: ObjectLock;
+}
+
+export type RetentionMode = "GOVERNANCE" | "COMPLIANCE";
+
+/** Until then the version is not removed: in governance mode unless its caller may bypass it, in compliance mode by no request. */
+export interface Retention {
+  readonly mode: RetentionMode;
+  readonly untilMs: number;
+}
+
+/** What keeps a version from being removed. Each absent: it was never set. */
+export interface ObjectLock {
+  readonly retention?: Retention | undefined;
+  readonly legalHold?: "ON" | "OFF" | undefined;
+}
+
+/** Of a bucket whose versions can be locked: it keeps versions, and stays so for ever. */
+export interface BucketLocking {
+  /** For new objects that come without a retention of their own. */
+  readonly defaultRetention?: DefaultRetention | undefined;
+}
+
+export interface DefaultRetention {
+  readonly mode: RetentionMode;
+  readonly unit: "days" | "years";
+  readonly count: number;
 }
 
 /** Whose an object is, and who else may do what with it. Absent: it is the bucket owner's, and others may do nothing. */
@@ -102,6 +130,8 @@ export interface UploadRow {
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
   /** Of the object that it becomes. */
   readonly acl?: ObjectAcl;
+  /** Of the object that it becomes, as its client asked. */
+  readonly lock?: ObjectLock;
 }
 
 /** A part that arrived. Parts are blobs whatever their size. */
@@ -139,6 +169,8 @@ export interface ShardHeader {
   readonly versioning?: Versioning;
   /** Number of the bucket's settings; absent: it never had any. A write that was judged by older ones is refused (I17). */
   readonly settings?: bigint;
+  /** As in the bucket's row: a put gets the default that the header has which its commit names. */
+  readonly locking?: BucketLocking;
 }
 
 export interface BucketRow {
@@ -156,6 +188,8 @@ export interface BucketRow {
   readonly versioning?: Versioning;
   /** Absent: the owner has configured nothing. */
   readonly settings?: BucketSettings;
+  /** Absent: its versions cannot be locked. Never goes again. */
+  readonly locking?: BucketLocking;
 }
 
 /** What the owner of a bucket has configured, by name, as the callers of the store read it. Grows by one with each change. */
@@ -231,6 +265,12 @@ export interface LifecycleRow {
   readonly place: LifecyclePlace;
   /** Of this pass, or of the last one when it has ended. */
   readonly counts: LifecycleCounts;
+}
+
+/** How far the time of object locks has come, of all gateways; only grows. Older than every lock. */
+export interface LockTimeRow {
+  readonly kind: "lock-time";
+  readonly timeMs: number;
 }
 
 /** How far the scrub of all gateways has come (OGD9). A page's result counts when its gateway replaces exactly the row that it began with. */
