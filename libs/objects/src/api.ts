@@ -3,6 +3,7 @@ import type {
   ObjectAcl,
   BucketSettings,
   ChecksumAlgorithm,
+  EventCause,
   NamedPart,
   ObjectAttributes,
   StoredChecksum,
@@ -177,8 +178,8 @@ export interface CopySource {
 
 /** Names: bucket and key are checked by `names.ts`; a bucket of another tenant is the caller's to refuse (headBucket tells the tenant). */
 export interface ObjectStore {
-  /** The same store for one request: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
-  judgedBy(bucket: string, settings: bigint): ObjectStore;
+  /** The same store for one request, whose events name its `cause`: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
+  judgedBy(bucket: string, settings: bigint, cause?: EventCause): ObjectStore;
   // buckets.ts
   /** With these documents as settings; with some, one's own bucket must not have others: BUCKET_EXISTS (field "own"). */
   createBucket(request: {
@@ -209,6 +210,8 @@ export interface ObjectStore {
     attributes: ObjectAttributes;
     acl?: ObjectAcl | undefined;
     precondition: Precondition;
+    /** For its event; a put if absent. */
+    by?: "form" | undefined;
   }): Promise<Stored>;
   getObject(request: {
     bucket: string;

@@ -3,6 +3,7 @@ import { ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { shardEventsOf } from "./events/rules.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadSpan, type KeySpan } from "./row-keys.ts";
 import type { BucketRow, ShardHeader } from "./rows.ts";
@@ -76,12 +77,14 @@ async function changeHeaders(
 ): Promise<Headers | undefined> {
   const guid = await context.guids.next();
   const { shards, versioning, settings } = bucket;
+  const events = shardEventsOf(bucket);
   const row: ShardHeader = {
     kind: "header",
     state,
     shards,
     ...(versioning === undefined ? {} : { versioning }),
     ...(settings === undefined ? {} : { settings: settings.number }),
+    ...(events === undefined ? {} : { events }),
   };
   const written = await Promise.all(
     partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),

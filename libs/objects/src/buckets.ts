@@ -5,6 +5,7 @@ import { openShards, dropShards, removeShards } from "./bucket-shards.ts";
 import { commitBucket, findBucket, scanBuckets } from "./bucket-row.ts";
 import { commitRepeatable } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { EVENTS_DOCUMENT } from "./events/rules.ts";
 import { BUCKET_PATIENCE, BUCKET_PATIENCE_TOTAL_MS } from "./limits.ts";
 import { checkBucketName, checkTags } from "./names.ts";
 import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
@@ -277,9 +278,11 @@ async function makeBucket(
 
 /** A bucket made again has a number of settings that a write which was judged by those of its former owner does not know (I17). */
 function settingsAfter(former: BucketRow | undefined, tenant: string, documents: BucketSettings["documents"]): Pick<BucketRow, "settings"> {
+  // Events of the former bucket may still wait: who looks for them goes by this document.
+  const had = former?.settings?.documents[EVENTS_DOCUMENT] === undefined ? {} : { [EVENTS_DOCUMENT]: "[]" };
   const isPlain = former === undefined || (former.settings === undefined && former.tenant === tenant);
   if (isPlain && Object.keys(documents).length === 0) return {};
-  return { settings: { number: (former?.settings?.number ?? 0n) + 1n, documents } };
+  return { settings: { number: (former?.settings?.number ?? 0n) + 1n, documents: { ...had, ...documents } } };
 }
 
 /** `row` in place of the one that was found, and every header as it says. False: another request was faster. */

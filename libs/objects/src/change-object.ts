@@ -1,9 +1,10 @@
 import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import type { StoredObject } from "./rows.ts";
+import { eventWrites } from "./events/event-writes.ts";
+import type { EventName, StoredObject } from "./rows.ts";
 import { headerCondition, viewShard } from "./shard-view.ts";
-import { objectOfVersion, rowKeysOfVersion } from "./versions.ts";
+import { nameOf, objectOfVersion, rowKeysOfVersion, versionIdOf } from "./versions.ts";
 
 export interface ObjectChange {
   readonly bucket: string;
@@ -11,6 +12,7 @@ export interface ObjectChange {
   readonly versionId?: string | undefined;
   /** What is changed, for messages. */
   readonly what: string;
+  readonly event: EventName;
   /** Called with the object as it is, and again after another request changed it; what it throws refuses the change. */
   readonly change: (object: StoredObject) => StoredObject;
 }
@@ -26,10 +28,13 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
     const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
     const found = objectOfVersion(view, versionId);
     const row = request.change(found.row);
+    const number = nextVersion(found.version, context.clock, guid);
+    const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));
+    const event = await eventWrites(context, view, { name: request.event, number, versionId: named, object: row });
     const outcome = await commitRepeatable(context, {
       partition: view.partition,
       conditions: [headerCondition(view), { key: found.rowKey, version: found.version }],
-      writes: [putRow(found.rowKey, nextVersion(found.version, context.clock, guid), row)],
+      writes: [putRow(found.rowKey, number, row), ...event],
     });
     if (outcome.kind === "committed") return;
     if (outcome.kind === "unknown") {

@@ -78,6 +78,7 @@ export function raiseHeader(context: ObjectStoreContext, header: Versioned<Shard
  */
 export async function commitOrResolve(context: ObjectStoreContext, attempt: CommitAttempt): Promise<CommitResult> {
   const outcome = await commitAttempt(context, attempt);
+  context.outbox.note({ partition: attempt.view.partition, conditions: [], writes: attempt.writes });
   context.failpoint("object:after-commit");
   switch (outcome.kind) {
     case "committed":
@@ -181,6 +182,7 @@ export async function commitRepeatable(context: ObjectStoreContext, commit: Meta
   const retry = backoff(clock, limits.resolveBackoff);
   for (let uncertain = false; ; uncertain = true) {
     const outcome = await context.metadata.commit(commit);
+    context.outbox.note(commit);
     if (outcome.kind === "committed") return outcome;
     if (outcome.kind === "conflict") return { ...outcome, uncertain };
     if (!(await retry.pause({ deadlineAtMs }))) return outcome;

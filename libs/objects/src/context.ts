@@ -4,6 +4,8 @@ import type { GuidSource } from "@concord/snowflake";
 import type { BucketCache } from "./bucket-cache.ts";
 import type { BucketTurns } from "./bucket-turns.ts";
 import type { ObjectLimits } from "./limits.ts";
+import type { Outbox } from "./events/outbox.ts";
+import type { EventCause } from "./rows.ts";
 import type { UnresolvedCommits, UploadJournal } from "./upload-journal.ts";
 
 /** The context of every step of the store. */
@@ -26,6 +28,10 @@ export interface ObjectStoreContext {
   readonly turns: BucketTurns;
   /** Of one request: the settings of a bucket by which it was judged; its writes there are refused when the bucket has newer ones (I17). */
   readonly judged?: JudgedSettings;
+  /** What this gateway knows of events that wait. */
+  readonly outbox: Outbox;
+  /** Of one request: whose it is, for events. */
+  readonly cause?: EventCause;
 }
 
 export interface JudgedSettings {

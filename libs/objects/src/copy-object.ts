@@ -18,6 +18,7 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
     attributes: { ...copied, tags: request.tags ?? attributes.tags },
     acl: request.acl,
     precondition: request.precondition,
+    by: "copy",
   });
   return { ...stored, ...sourceVersion(found) };
 }

@@ -1,8 +1,9 @@
 import { sameVersion, type MetadataCommit, type RowVersion } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Deleted } from "./api.ts";
-import { commitOrResolve, commitRepeatable, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
+import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { eventWrites, leaveNumber } from "./events/event-writes.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
@@ -13,6 +14,8 @@ import { findVersion, nameOf, NULL_VERSION_ID, promote, rowKeysOfVersion, succee
 import type { FoundVersion } from "./versions.ts";
 
 type Deletion = "deleted" | "changed";
+/** Who removes it, as events say. */
+type By = "ObjectRemoved" | "LifecycleExpiration";
 
 export interface DeleteRequest {
   readonly bucket: string;
@@ -34,6 +37,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
   const { bucket, key, condition = {}, versionId } = request;
   checkKey(key);
   const rowKeys = rowKeysOfVersion(key, versionId);
+  const by: By = request.exactly === undefined ? "ObjectRemoved" : "LifecycleExpiration";
   let first: ObjectVersion | undefined;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, rowKeys);
@@ -42,17 +46,17 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
       if (versionId !== undefined && versionId !== NULL_VERSION_ID) return { isMarker: false, versionId };
       const found = headOf(view);
       checkDeleteCondition(condition, found?.row);
-      if (found === undefined || (await commitDelete(context, view, found)) === "deleted") return { isMarker: false, versionId };
+      if (found === undefined || (await commitDelete(context, view, found, by)) === "deleted") return { isMarker: false, versionId };
     } else if (versionId === undefined) {
       checkDeleteCondition(condition, headOf(view)?.row);
-      const marker = await putMarker(context, view);
+      const marker = await putMarker(context, view, by);
       if (marker !== undefined) return { isMarker: true, versionId: versionIdOf(marker.version) };
     } else {
       const found = findVersion(view, versionId);
       checkDeleteCondition(condition, found?.row.kind === "object" ? found.row : undefined);
       if (found === undefined) return { isMarker: false, versionId };
       first ??= nameOf(found);
-      const deletion = await removeVersion(context, view, found, { first, versionId });
+      const deletion = await removeVersion(context, view, found, { first, versionId, by });
       if (deletion === "deleted") return { isMarker: found.row.kind === "marker", versionId };
     }
   }
@@ -67,12 +71,14 @@ function checkExactly(view: ShardView, { exactly, versionId }: DeleteRequest): v
 }
 
 /** Undefined: others wrote the key, and nothing was done. */
-async function putMarker(context: ObjectStoreContext, view: ShardView): Promise<DeleteMarker | undefined> {
+async function putMarker(context: ObjectStoreContext, view: ShardView, by: By): Promise<DeleteMarker | undefined> {
   const guid = await context.guids.next();
   const next = await succeed(context, view, guid);
   if (next.version === undefined) return undefined;
   const marker: DeleteMarker = { kind: "marker", version: next.version, modifiedMs: context.clock.nowMs() };
   const key = headKey(view.key);
+  const change = { name: `${by}:DeleteMarkerCreated`, number: next.rowVersion, versionId: versionIdOf(marker.version) } as const;
+  const event = await eventWrites(context, view, change);
   context.failpoint("object:before-delete");
   const result = await commitOrResolve(context, {
     view,
@@ -80,7 +86,7 @@ async function putMarker(context: ObjectStoreContext, view: ShardView): Promise<
     deciding: { key, observed: view.rows[0]?.version },
     movedTo: versionKey(view.key, next.version),
     conditions: next.conditions,
-    writes: [putRow(key, next.rowVersion, marker), ...next.writes, ...countUsage(next.replaced, undefined)],
+    writes: [putRow(key, next.rowVersion, marker), ...next.writes, ...countUsage(next.replaced, undefined), ...event],
     names: [],
   });
   context.failpoint("object:after-delete");
@@ -102,47 +108,68 @@ async function removeVersion(
   context: ObjectStoreContext,
   view: ShardView,
   found: FoundVersion,
-  { first, versionId }: { readonly first: ObjectVersion; readonly versionId: string },
+  { first, versionId, by }: { readonly first: ObjectVersion; readonly versionId: string; readonly by: By },
 ): Promise<Deletion> {
   const { bucket, key } = view;
   // Another null version by now: whether the first one went is not known, and a second removal could be too much.
   if (nameOf(found).guid !== first.guid) throw new ConcordError("WRITE_CONFLICT", "another null version was written meanwhile; try again");
   const guid = await context.guids.next();
-  const commit = await removalOf(context, view, found, guid);
+  const commit = await removalOf(context, view, found, { guid, by });
   const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version, versionId });
   const outcome = await commitRecorded(context, { bucket, key, commit, record });
   return outcome.kind === "committed" ? "deleted" : "changed";
 }
 
 /** The commit in which a version goes; also to do it again, where the row is still exactly the one that was found. */
-export async function removalOf(context: ObjectStoreContext, view: ShardView, found: FoundVersion, guid: bigint): Promise<MetadataCommit> {
+export async function removalOf(
+  context: ObjectStoreContext,
+  view: ShardView,
+  found: FoundVersion,
+  { guid, by }: { readonly guid: bigint; readonly by: By },
+): Promise<MetadataCommit> {
   const { bucket, key } = view;
+  const number = nextVersion(found.version, context.clock, guid);
+  const event = await eventWrites(context, view, { name: `${by}:Delete`, number, versionId: versionIdOf(nameOf(found)) });
   const left = leftBy(found.row);
   const garbage = left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })];
   const rest = found.isCurrent
-    ? await promote(context, view, found, guid)
+    ? await promote(context, view, number)
     : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
   return {
     partition: view.partition,
     conditions: [headerCondition(view), { key: found.rowKey, version: found.version }, ...rest.conditions],
-    writes: [...rest.writes, ...garbage, ...countUsage(found.row.kind === "object" ? found.row : undefined, undefined)],
+    writes: [...rest.writes, ...garbage, ...countUsage(found.row.kind === "object" ? found.row : undefined, undefined), ...event],
   };
 }
 
-async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>): Promise<Deletion> {
+/** The commit in which the object of a bucket without versions goes; also to do it again. */
+export async function deletionOf(
+  context: ObjectStoreContext,
+  view: ShardView,
+  found: Versioned<StoredObject>,
+  { guid, by }: { readonly guid: bigint; readonly by: By },
+): Promise<MetadataCommit> {
   const { bucket, key } = view;
-  const guid = await context.guids.next();
   const left = leftBy(found.row);
-  const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
-  const commit: MetadataCommit = {
+  const number = nextVersion(found.version, context.clock, guid);
+  return {
     partition: view.partition,
     conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
     writes: [
       { kind: "delete", key: headKey(key) },
+      ...leaveNumber(context, view, number),
       ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
       ...countUsage(found.row, undefined),
+      ...(await eventWrites(context, view, { name: `${by}:Delete`, number })),
     ],
   };
+}
+
+async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>, by: By): Promise<Deletion> {
+  const { bucket, key } = view;
+  const guid = await context.guids.next();
+  const commit = await deletionOf(context, view, found, { guid, by });
+  const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version });
   const outcome = await commitRecorded(context, { bucket, key, commit, record });
   if (outcome.kind === "committed") return "deleted";
   const now = outcome.rows[1];

@@ -14,6 +14,9 @@ export { Scrubber, SCRUB_FINDING, type ScrubberOptions, type ScrubStatus } from 
 export { GarbageCollector, type GarbageReport } from "./garbage/garbage-collector.ts";
 export { LifecycleEngine, type LifecycleOptions } from "./lifecycle/lifecycle-engine.ts";
 export { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type Expiry, type LifecycleRule } from "./lifecycle/rules.ts";
+export { EventDelivery, type DeliveryReport, type EventDeliveryOptions, type WaitingEvent } from "./events/event-delivery.ts";
+export { EVENT_RULES_BYTES_MAX, EVENT_RULES_MAX } from "./events/limits.ts";
+export { EVENT_NAMES, EVENTS_DOCUMENT, eventRulesOf, fittingRule, overlap, type EventRule } from "./events/rules.ts";
 export { openUploadJournal, type GatewayJournal, type UploadJournalOptions } from "./journal-modes/open-upload-journal.ts";
 export type { TransactionsReport } from "./journal-modes/recover-transactions.ts";
 export type { EpochReport } from "./recovery/recover-epoch.ts";

@@ -34,6 +34,11 @@ export interface ObjectLimits {
   /** Part rows read at once while an object in parts is streamed. */
   readonly partPageRows: number;
   readonly bucketsCachedMax: number;
+  /** Events that wait, of one bucket and of all: above it changes that make events are refused (OVERLOADED). */
+  readonly eventBytesMax: number;
+  readonly eventBytesTotalMax: number;
+  /** How old the figure may be by which that is decided; what this gateway adds counts at once. */
+  readonly eventCountMs: number;
 }
 
 export const OBJECT_LIMITS: ObjectLimits = {
@@ -54,6 +59,9 @@ export const OBJECT_LIMITS: ObjectLimits = {
   listPageRows: 200,
   partPageRows: 100,
   bucketsCachedMax: 10_000,
+  eventBytesMax: 64 * 1024 * 1024,
+  eventBytesTotalMax: 1024 ** 3,
+  eventCountMs: 1000,
 };
 
 /** UTF-8 bytes of a key. */

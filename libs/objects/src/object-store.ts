@@ -18,6 +18,7 @@ import type { ObjectStoreContext } from "./context.ts";
 import { copyObject } from "./copy-object.ts";
 import { deleteObject } from "./delete-object.ts";
 import { getObject, headObject, headObjectParts } from "./get-object.ts";
+import { Outbox } from "./events/outbox.ts";
 import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
 import { listObjects } from "./list-objects.ts";
 import { listVersions } from "./list-versions.ts";
@@ -32,18 +33,19 @@ import { bucketUsage } from "./usage.ts";
 
 /** The context of a store; what is left out of `limits` is as in OBJECT_LIMITS. */
 export function objectStoreContext(
-  parts: Omit<ObjectStoreContext, "limits" | "buckets" | "turns"> & { readonly limits?: Partial<ObjectLimits> },
+  parts: Omit<ObjectStoreContext, "limits" | "buckets" | "turns" | "outbox"> & { readonly limits?: Partial<ObjectLimits> },
 ): ObjectStoreContext {
   const limits = { ...OBJECT_LIMITS, ...parts.limits };
   assert(parts.shards >= 1 && parts.shards <= SHARDS_MAX, "a bucket has shards");
   assert(limits.garbageGraceMs >= limits.longestRequestMs, "garbage waits at least as long as the longest request (OGD10)");
-  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns() };
+  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns(), outbox: new Outbox() };
 }
 
 /** The store of one gateway. Several may share its metadata and data (OG13). */
 export function createObjectStore(context: ObjectStoreContext): ObjectStore {
   return {
-    judgedBy: (bucket, settings) => createObjectStore({ ...context, judged: { bucket, settings } }),
+    judgedBy: (bucket, settings, cause = context.cause) =>
+      createObjectStore({ ...context, judged: { bucket, settings }, ...(cause === undefined ? {} : { cause }) }),
     createBucket: (request) => createBucket(context, request),
     headBucket: (bucket) => headBucket(context, bucket),
     listBuckets: (tenant) => listBuckets(context, tenant),

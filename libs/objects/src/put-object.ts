@@ -2,11 +2,12 @@ import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { admitEvent, eventWrites } from "./events/event-writes.ts";
 import { countUsage, headOf } from "./head-row.ts";
 import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
-import type { ObjectAcl, ObjectAttributes, StoredObject } from "./rows.ts";
+import type { EventName, ObjectAcl, ObjectAttributes, StoredObject } from "./rows.ts";
 import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
@@ -18,6 +19,8 @@ export interface PutRequest {
   readonly attributes: ObjectAttributes;
   readonly acl?: ObjectAcl | undefined;
   readonly precondition: Precondition;
+  /** How it came, for its event; a put if absent. */
+  readonly by?: "form" | "copy" | undefined;
 }
 
 /** An upload whose bytes are durable; only its row is missing. */
@@ -27,6 +30,7 @@ interface Upload {
   readonly attributes: ObjectAttributes;
   readonly acl: ObjectAcl | undefined;
   readonly precondition: Precondition;
+  readonly event: EventName;
 }
 
 /**
@@ -43,12 +47,16 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   const guid = await context.guids.next();
   const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
   checkWriteCondition(precondition, headOf(view)?.row);
+  const event = CREATED_BY[request.by ?? "put"];
+  await admitEvent(context, view, event);
   // 2. The bytes: small ones stay in memory, others go to a sealed blob (I1).
   const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
   const body = await storeBody(context, request.body, { view, blob, inlineBytesMax: context.limits.inlineBytesMax });
   // 3. The row: one commit, visible and durable at once.
-  return await commitUpload(context, view, { guid, body, attributes, acl, precondition });
+  return await commitUpload(context, view, { guid, body, attributes, acl, precondition, event });
 }
+
+const CREATED_BY = { put: "ObjectCreated:Put", form: "ObjectCreated:Post", copy: "ObjectCreated:Copy" } as const;
 
 /** The loser of a race looks at the row that won and tries again; the bytes stay where they are (OGD4). */
 async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload: Upload): Promise<Stored> {
@@ -92,13 +100,15 @@ async function commitHead(
   try {
     const next = await succeed(context, view, guid);
     const object = newObject(context, upload, next);
+    const { versionId } = storedAs(object);
+    const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
     const result = await commitOrResolve(context, {
       view,
       guid,
       deciding: { key, observed: view.rows[0]?.version },
       movedTo: next.version === undefined ? nullVersionKey(view.key) : versionKey(view.key, next.version),
       conditions: next.conditions,
-      writes: [putRow(key, next.rowVersion, object), ...next.writes, ...countUsage(next.replaced, object)],
+      writes: [putRow(key, next.rowVersion, object), ...next.writes, ...countUsage(next.replaced, object), ...event],
       names: body.names,
     });
     return { object, result };

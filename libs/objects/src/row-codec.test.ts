@@ -6,7 +6,11 @@ import { ConcordError } from "@concord/runtime";
 import { decodeRow, decodeRowAs, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 
 const oid = oidOf(0x2a, 0xf);
-const attributes = { headers: { "content-type": "text/plain" }, metadata: { a: "b" }, tags: { t: "" } };
+const attributes = {
+  headers: { "content-type": "text/plain" },
+  metadata: { a: "b" },
+  tags: { t: "" },
+};
 const checksum = { algorithm: "CRC32C", type: "FULL_OBJECT", value: "x==" } as const;
 const stored = { sizeBytes: 3, etag: "e", modifiedMs: 5, attributes, checksum };
 
@@ -14,6 +18,18 @@ const counts = { rows: 1, blobs: 2, bytes: 3, leaked: 4, leakedBytes: 5, danglin
 const expired = { looked: 1, current: 2, nonCurrent: 3, markers: 4, bytes: 5, uploads: 6, overtaken: 7, kept: 8 };
 
 /** One row of each shape with its bytes: version 1, never to change. */
+const told = {
+  bucket: "b",
+  bucketCreatedMs: 13,
+  tenant: "t",
+  region: "r",
+  key: "k",
+  ruleId: "all",
+  rule: 2,
+  atMs: 14,
+  cause: { principal: "p", address: "a", requestId: "i" },
+};
+
 const GOLDEN: readonly (readonly [string, Row, string])[] = [
   [
     "inline object",
@@ -168,6 +184,45 @@ const GOLDEN: readonly (readonly [string, Row, string])[] = [
     "ended lifecycle pass",
     { kind: "lifecycle", startedMs: 1, timeMs: 2, counts: expired, place: { kind: "ended", endedMs: 14 } },
     "010f000000000000000100000000000000020000000000000001000000000000000200000000000000030000000000000004000000000000000500000000000000060000000000000007000000000000000803000000000000000e",
+  ],
+  [
+    "garbage of a last number",
+    { kind: "garbage", bucket: "b", key: "k", dueMs: 11, what: { kind: "last number", guid: 258n } },
+    "010401620" + "16b000000000000000b030000000000000102",
+  ],
+  ["last number", { kind: "last number" }, "0119"],
+  [
+    "event",
+    {
+      kind: "event",
+      name: "ObjectCreated:Copy",
+      ...told,
+      versionId: "v",
+      object: { sizeBytes: 3, etag: "e" },
+    },
+    "0118020162000000000000000d01740172016b03616c6c02000000000000000e0170016101690101760100000000000000030165",
+  ],
+  [
+    "event of a removal",
+    { kind: "event", name: "ObjectRemoved:Delete", ...told, versionId: undefined, object: undefined },
+    "0118040162000000000000000d01740172016b03616c6c02000000000000000e0170016101690000",
+  ],
+  [
+    "header of a bucket with event rules",
+    { kind: "header", state: "open", shards: 4, settings: 258n, events: { createdMs: 13, tenant: "t", region: "r", rules: "[]" } },
+    "011a000000000400000000000000010200000000000000000d01740172025b5d",
+  ],
+  [
+    "header of a versioned bucket with event rules",
+    {
+      kind: "header",
+      state: "open",
+      shards: 4,
+      versioning: "enabled",
+      settings: 1n,
+      events: { createdMs: 13, tenant: "t", region: "r", rules: "[]" },
+    },
+    "011a00000000040100000000000000000100000000000000000d01740172025b5d",
   ],
   [
     "epoch",

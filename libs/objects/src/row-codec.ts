@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { parseOid, oidOf, type Oid } from "@concord/ports";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import type {
   BucketRow,
   BucketSettings,
@@ -8,7 +8,9 @@ import type {
   Content,
   DeleteMarker,
   EpochRow,
+  EventRow,
   GcEntry,
+  LastNumberRow,
   LifecycleRow,
   LockTimeRow,
   NamedPart,
@@ -17,6 +19,7 @@ import type {
   ObjectVersion,
   PartRow,
   ScrubRow,
+  ShardEvents,
   ShardHeader,
   StoredChecksum,
   StoredObject,
@@ -24,9 +27,11 @@ import type {
   UploadState,
   Versioning,
 } from "./rows.ts";
+import { readEvent, readShardEvents, writeEvent, writeShardEvents } from "./events/event-rows.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
 import { needsFields, readFields, readLocking, writeFields, writeLocking } from "./row-fields.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
+import { readList, readOneOf, readOptional, readTexts, writeOptional, writeTexts } from "./row-values.ts";
 
 /** Rows on disk: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
@@ -48,7 +53,9 @@ export type Row =
   | EpochRow
   | ScrubRow
   | LifecycleRow
-  | LockTimeRow;
+  | LockTimeRow
+  | EventRow
+  | LastNumberRow;
 
 const KIND_TAGS = {
   object: 1,
@@ -62,6 +69,8 @@ const KIND_TAGS = {
   marker: 10,
   lifecycle: 15,
   "lock-time": 18,
+  event: 24,
+  "last number": 25,
 } as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
 const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
@@ -69,9 +78,11 @@ const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
 const CONFIGURED_TAGS = { header: 13, bucket: 14 } as const;
 /** Of a bucket whose versions can be locked: a gateway that knows no locks refuses everything in it. */
 const LOCKING_TAGS = { header: 16, bucket: 17 } as const;
+/** Of a bucket with event rules: a gateway that does not know events refuses its writes. */
+const EVENTS_TAG = 26;
 const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
-const GARBAGE_TAGS = { blobs: 1, upload: 2 } as const;
+const GARBAGE_TAGS = { blobs: 1, upload: 2, "last number": 3 } as const;
 // Append only: the position is what is stored.
 const ALGORITHMS: readonly ChecksumAlgorithm[] = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
 const CHECKSUM_TYPES = ["FULL_OBJECT", "COMPOSITE"] as const;
@@ -109,12 +120,7 @@ export function encodeRow(row: Row): Uint8Array {
       writeGarbage(writer, row);
       break;
     case "header":
-      writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
-      if (row.locking !== undefined) {
-        writeOptional(writeOptional(writer, row.versioning, writeVersioning), row.settings, (to, number) => to.u64(number));
-        writeLocking(writer, row.locking);
-      } else if (row.settings !== undefined) writeOptional(writer, row.versioning, writeVersioning).u64(row.settings);
-      else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
+      writeHeader(writer, row);
       break;
     case "bucket":
       writeBucket(writer, row);
@@ -138,6 +144,11 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "lock-time":
       writeNumber(writer, row.timeMs);
+      break;
+    case "event":
+      writeEvent(writer, row);
+      break;
+    case "last number":
       break;
     default:
       unreachable(row);
@@ -215,7 +226,10 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
     case "part":
       return { oids: [row.oid], uploadId: undefined };
     case "garbage":
-      return row.what.kind === "blobs" ? { oids: row.what.oids, uploadId: undefined } : { oids: [], uploadId: row.what.uploadId };
+      return {
+        oids: row.what.kind === "blobs" ? row.what.oids : [],
+        uploadId: row.what.kind === "upload" ? row.what.uploadId : undefined,
+      };
     case "marker":
     case "upload":
     case "header":
@@ -224,6 +238,8 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
     case "scrub":
     case "lifecycle":
     case "lock-time":
+    case "event":
+    case "last number":
       return { oids: [], uploadId: undefined };
     default:
       return unreachable(row);
@@ -256,13 +272,7 @@ function readRow(reader: ByteReader, tag: number): Row {
     case VERSIONED_TAGS.header:
       return { kind: "header", state: readOneOf(reader, HEADER_STATES), shards: reader.u32(), versioning: readOneOf(reader, VERSIONINGS) };
     case CONFIGURED_TAGS.header:
-      return {
-        kind: "header",
-        state: readOneOf(reader, HEADER_STATES),
-        shards: reader.u32(),
-        ...readVersioning(reader),
-        settings: reader.u64(),
-      };
+      return readConfiguredHeader(reader);
     case LOCKING_TAGS.header:
       return {
         kind: "header",
@@ -272,6 +282,8 @@ function readRow(reader: ByteReader, tag: number): Row {
         ...readSettingsOf(reader, () => reader.u64()),
         locking: readLocking(reader),
       };
+    case EVENTS_TAG:
+      return readEventsHeader(reader);
     case KIND_TAGS.bucket:
       return readBucket(reader);
     case LOCKING_TAGS.bucket:
@@ -295,12 +307,45 @@ function readRow(reader: ByteReader, tag: number): Row {
       return readLifecycle(reader);
     case KIND_TAGS["lock-time"]:
       return { kind: "lock-time", timeMs: readNumber(reader) };
+    case KIND_TAGS.event:
+      return readEvent(reader);
+    case KIND_TAGS["last number"]:
+      return { kind: "last number" };
     default:
       throw corrupt(`a row of unknown kind ${tag}`);
   }
 }
 
+function readConfiguredHeader(reader: ByteReader): ShardHeader {
+  const [state, shards] = [readOneOf(reader, HEADER_STATES), reader.u32()];
+  return { kind: "header", state, shards, ...readVersioning(reader), settings: reader.u64() };
+}
+
+function writeHeader(writer: ByteWriter, row: ShardHeader): void {
+  writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
+  if (row.events !== undefined) writeEventsHeader(writer, row, row.events);
+  else if (row.locking !== undefined) {
+    writeOptional(writeOptional(writer, row.versioning, writeVersioning), row.settings, (to, number) => to.u64(number));
+    writeLocking(writer, row.locking);
+  } else if (row.settings !== undefined) writeOptional(writer, row.versioning, writeVersioning).u64(row.settings);
+  else if (row.versioning !== undefined) writeVersioning(writer, row.versioning);
+}
+
+/** Behind state and shards. */
+function writeEventsHeader(writer: ByteWriter, { versioning, settings, locking }: ShardHeader, events: ShardEvents): void {
+  assert(settings !== undefined, "event rules are settings");
+  writeOptional(writer, versioning, writeVersioning).u64(settings);
+  writeShardEvents(writeOptional(writer, locking, writeLocking), events);
+}
+
+function readEventsHeader(reader: ByteReader): ShardHeader {
+  const header = readConfiguredHeader(reader);
+  const locking = readOptional(reader, readLocking);
+  return { ...header, ...(locking === undefined ? {} : { locking }), events: readShardEvents(reader) };
+}
+
 function tagOf(row: Row): number {
+  if (row.kind === "header" && row.events !== undefined) return EVENTS_TAG;
   if (row.kind === "object" && row.version !== undefined) return VERSIONED_TAGS.object;
   if ((row.kind === "header" || row.kind === "bucket") && row.locking !== undefined) return LOCKING_TAGS[row.kind];
   if ((row.kind === "header" || row.kind === "bucket") && row.settings !== undefined) return CONFIGURED_TAGS[row.kind];
@@ -423,8 +468,8 @@ function writeGarbage(writer: ByteWriter, row: GcEntry): void {
   writer.text(row.bucket).text(row.key);
   writeNumber(writer, row.dueMs);
   writer.u8(GARBAGE_TAGS[row.what.kind]);
-  if (row.what.kind === "upload") {
-    writer.u64(row.what.uploadId);
+  if (row.what.kind !== "blobs") {
+    writer.u64(row.what.kind === "upload" ? row.what.uploadId : row.what.guid);
     return;
   }
   writer.varint(row.what.oids.length);
@@ -437,6 +482,8 @@ function readGarbage(reader: ByteReader): GcEntry {
   const dueMs = readNumber(reader);
   const tag = reader.u8();
   if (tag === GARBAGE_TAGS.upload) return { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId: reader.u64() } };
+  if (tag === GARBAGE_TAGS["last number"])
+    return { kind: "garbage", bucket, key, dueMs, what: { kind: "last number", guid: reader.u64() } };
   if (tag !== GARBAGE_TAGS.blobs) throw corrupt(`garbage of unknown kind ${tag}`);
   return { kind: "garbage", bucket, key, dueMs, what: { kind: "blobs", oids: readList(reader, () => readOid(reader)) } };
 }
@@ -514,17 +561,6 @@ function readChecksum(reader: ByteReader): StoredChecksum {
   return { algorithm: readOneOf(reader, ALGORITHMS), type: readOneOf(reader, CHECKSUM_TYPES), value: reader.text() };
 }
 
-function writeTexts(writer: ByteWriter, texts: Readonly<Record<string, string>>): void {
-  const entries = Object.entries(texts);
-  writer.varint(entries.length);
-  for (const [name, value] of entries) writer.text(name).text(value);
-}
-
-/** Built from entries, so that a name such as "__proto__" is a name like others. */
-function readTexts(reader: ByteReader): Record<string, string> {
-  return Object.fromEntries(readList(reader, (): [string, string] => [reader.text(), reader.text()]));
-}
-
 function writeNamedParts(writer: ByteWriter, parts: readonly NamedPart[]): void {
   writer.varint(parts.length);
   for (const part of parts) writer.varint(part.number).text(part.etag);
@@ -544,29 +580,4 @@ function readOid(reader: ByteReader): Oid {
   const sequence = readNumber(reader);
   if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no blob can have");
   return oidOf(epoch, sequence);
-}
-
-function writeOptional<Value>(writer: ByteWriter, value: Value | undefined, write: (writer: ByteWriter, value: Value) => void): ByteWriter {
-  writer.u8(value === undefined ? 0 : 1);
-  if (value !== undefined) write(writer, value);
-  return writer;
-}
-
-function readOptional<Value>(reader: ByteReader, read: (reader: ByteReader) => Value): Value | undefined {
-  return reader.u8() === 0 ? undefined : read(reader);
-}
-
-function readList<Value>(reader: ByteReader, read: () => Value): Value[] {
-  const count = reader.varint();
-  // A hostile count ends at the end of the bytes, not at the end of memory.
-  const values: Value[] = [];
-  for (let i = 0; i < count; i += 1) values.push(read());
-  return values;
-}
-
-function readOneOf<Value>(reader: ByteReader, values: readonly Value[]): Value {
-  const position = reader.u8();
-  const value = values[position];
-  if (value === undefined) throw corrupt(`an unknown choice ${position}`);
-  return value;
 }

@@ -10,6 +10,8 @@ import {
   bucketPartition,
   contentSpan,
   epochKey,
+  eventKey,
+  eventSpan,
   garbageKey,
   garbageSpan,
   headerKey,
@@ -17,10 +19,12 @@ import {
   headSpan,
   instanceKey,
   keyOfHead,
+  lastNumberKey,
   numberOfPart,
   partKey,
   partSpan,
   shardOf,
+  targetOfEvent,
   doneUploadKey,
   uploadKey,
   uploadOfKey,
@@ -50,6 +54,8 @@ test("row keys: golden bytes of version 1", () => {
     "upload that is done": [doneUploadKey("a", 258n), "226100010000000000000102"],
     part: [partKey("a\u0000", 1n, 10_000), "216100ff00010000000000000001" + "00002710"],
     garbage: [garbageKey(258, 3n, 4), "300000000000000102000000000000000304"],
+    event: [eventKey({ tenant: "t", target: "q" }, { commit: 258n, guid: 3n }), "28740001710001" + "00000000000001020000000000000003"],
+    "last number": [lastNumberKey("a"), "29610001"],
     bucket: [bucketKey("ab"), "406162"],
     epoch: [epochKey(42), "500000002a"],
     instance: [instanceKey("g1"), "516731"],
@@ -92,8 +98,29 @@ test("row keys: garbage: by due time; the span of now holds what is due", () => 
   assert.ok(compareBytes(garbageKey(5, 9n), garbageKey(6, 1n)) < 0);
 });
 
+test("row keys: events: by tenant, target and number; spans hold exactly their own", () => {
+  const names = fc.string({ maxLength: 4 });
+  fc.assert(
+    fc.property(names, names, names, names, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), (tenant, target, otherTenant, other, commit) => {
+      const key = eventKey({ tenant, target }, { commit, guid: commit });
+      assert.deepEqual(targetOfEvent(key), { tenant, target });
+      assert.ok(inside(key, eventSpan()));
+      assert.equal(inside(key, eventSpan({ tenant: otherTenant, target: other })), tenant === otherTenant && target === other);
+    }),
+  );
+});
+
 test("row keys: a partition's content: all but header and usage", () => {
-  for (const key of [headKey(""), uploadKey("a", 1n), doneUploadKey("a", 1n), partKey("a", 1n, 1), garbageKey(1, 1n)])
+  const event = eventKey({ tenant: "t", target: "q" }, { commit: 1n, guid: 1n });
+  for (const key of [
+    headKey(""),
+    event,
+    lastNumberKey("a"),
+    uploadKey("a", 1n),
+    doneUploadKey("a", 1n),
+    partKey("a", 1n, 1),
+    garbageKey(1, 1n),
+  ])
     assert.ok(inside(key, contentSpan()));
   for (const key of [headerKey(), usageKey(), bucketKey("b")]) assert.ok(!inside(key, contentSpan()));
 });

@@ -1,4 +1,5 @@
 import { ByteReader, ByteWriter, readOrderedBytes, writeOrderedText } from "@concord/codec";
+import type { RowVersion } from "@concord/ports";
 import { assert } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ObjectVersion } from "./rows.ts";
@@ -20,6 +21,9 @@ const UPLOAD = 0x20;
 const PART = 0x21;
 /** Uploads that are done: not among those that listings read. */
 const DONE = 0x22;
+/** Events that wait, by tenant and target, then in the order of their numbers. */
+const EVENT = 0x28;
+const LAST_NUMBER = 0x29;
 const GARBAGE = 0x30;
 const BUCKET = 0x40;
 const EPOCH = 0x50;
@@ -125,6 +129,36 @@ export const partSpan = (key: string, uploadId: bigint): KeySpan => spanOf(keyed
 export function numberOfPart(rowKey: Uint8Array): number {
   return new ByteReader(rowKey.subarray(rowKey.length - 4)).u32();
 }
+
+/** Where events of a tenant go. */
+export interface EventTarget {
+  readonly tenant: string;
+  readonly target: string;
+}
+
+export function eventKey(to: EventTarget, { commit, guid }: RowVersion): Uint8Array {
+  return targeted(to).u64(commit).u64(guid).finish();
+}
+
+/** All events of a shard, or those for one target. */
+export const eventSpan = (to?: EventTarget): KeySpan => spanOf(to === undefined ? Uint8Array.of(EVENT) : targeted(to).finish());
+
+export const isEventKey = (rowKey: Uint8Array): boolean => rowKey[0] === EVENT;
+
+export function targetOfEvent(rowKey: Uint8Array): EventTarget {
+  assert(isEventKey(rowKey), "only an event has a target");
+  const reader = new ByteReader(rowKey.subarray(1));
+  return { tenant: decoder.decode(readOrderedBytes(reader)), target: decoder.decode(readOrderedBytes(reader)) };
+}
+
+function targeted({ tenant, target }: EventTarget): ByteWriter {
+  const writer = keyed(EVENT, tenant);
+  writeOrderedText(writer, target);
+  return writer;
+}
+
+/** Of a key that has no head. */
+export const lastNumberKey = (key: string): Uint8Array => keyed(LAST_NUMBER, key).finish();
 
 /** `ordinal` tells several GC entries of one commit apart. */
 export function garbageKey(dueMs: number, guid: bigint, ordinal = 0): Uint8Array {

@@ -153,7 +153,72 @@ export interface GcEntry {
   readonly what:
     | { readonly kind: "blobs"; readonly oids: readonly Oid[] }
     /** All parts of an upload, then the upload row itself. */
-    | { readonly kind: "upload"; readonly uploadId: bigint };
+    | { readonly kind: "upload"; readonly uploadId: bigint }
+    /** The last number of a key that has no row, as the commit with this GUID left it. */
+    | { readonly kind: "last number"; readonly guid: bigint };
+}
+
+/** What a commit did with a key, as S3 calls it. */
+export type EventName =
+  | "ObjectCreated:Put"
+  | "ObjectCreated:Post"
+  | "ObjectCreated:Copy"
+  | "ObjectCreated:CompleteMultipartUpload"
+  | "ObjectRemoved:Delete"
+  | "ObjectRemoved:DeleteMarkerCreated"
+  | "LifecycleExpiration:Delete"
+  | "LifecycleExpiration:DeleteMarkerCreated"
+  | "ObjectTagging:Put"
+  | "ObjectTagging:Delete"
+  | "ObjectAcl:Put";
+
+/** Whose request it was. */
+export interface EventCause {
+  readonly principal: string;
+  readonly address: string;
+  readonly requestId: string;
+}
+
+/**
+ * An event that waits for its delivery: written by the very commit that it tells of, whose number and GUID are the row's version. It has all
+ * that the message needs, so it outlives its bucket.
+ */
+export interface EventRow {
+  readonly kind: "event";
+  readonly name: EventName;
+  readonly bucket: string;
+  /** Tells buckets of one name apart. */
+  readonly bucketCreatedMs: number;
+  /** Whose the bucket and the target are. */
+  readonly tenant: string;
+  readonly region: string;
+  readonly key: string;
+  readonly ruleId: string;
+  /** Of the rule among its bucket's. */
+  readonly rule: number;
+  readonly atMs: number;
+  readonly cause: EventCause;
+  /** In a bucket that keeps versions. */
+  readonly versionId: string | undefined;
+  /** Of an object that is there now. */
+  readonly object: { readonly sizeBytes: number; readonly etag: string } | undefined;
+}
+
+/**
+ * The number of the commit that left a key without a row, in a bucket with event rules: the next write of the key goes on above it, whatever
+ * clocks do. Garbage after the grace.
+ */
+export interface LastNumberRow {
+  readonly kind: "last number";
+}
+
+/** What a shard's header says of events: every write commits under exactly these rules. */
+export interface ShardEvents {
+  readonly createdMs: number;
+  readonly tenant: string;
+  readonly region: string;
+  /** JSON of the rules; there is at least one. */
+  readonly rules: string;
 }
 
 /**
@@ -171,6 +236,8 @@ export interface ShardHeader {
   readonly settings?: bigint;
   /** As in the bucket's row: a put gets the default that the header has which its commit names. */
   readonly locking?: BucketLocking;
+  /** Absent: no event rules. Only with settings. */
+  readonly events?: ShardEvents;
 }
 
 export interface BucketRow {

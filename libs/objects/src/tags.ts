@@ -24,6 +24,7 @@ export async function setObjectTags(
     key,
     versionId,
     what: "tags were",
+    event: Object.keys(tags).length === 0 ? "ObjectTagging:Delete" : "ObjectTagging:Put",
     change: (object) => ({ ...object, attributes: { ...object.attributes, tags } }),
   });
 }

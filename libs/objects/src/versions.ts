@@ -3,6 +3,7 @@ import type { MetadataCondition, MetadataRow, MetadataWrite, RowVersion } from "
 import { assert, ConcordError, unreachable } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { leaveNumber, takeNumber } from "./events/event-writes.ts";
 import { leftBy, versionOf, type VersionRow } from "./head-row.ts";
 import { headKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
 import type { ObjectVersion, StoredObject } from "./rows.ts";
@@ -63,7 +64,25 @@ export interface Succession {
 /** Of a view whose first row is the head. By what its header says of the bucket, so a commit on that header keeps what must be kept. */
 export async function succeed(context: ObjectStoreContext, view: ShardView, guid: bigint): Promise<Succession> {
   const head = view.rows[0] === undefined ? undefined : versionOf(view.rows[0]);
-  const rowVersion = nextVersion(head?.version, context.clock, guid);
+  const number = head === undefined ? await takeNumber(context, view) : undefined;
+  const rowVersion = nextVersion(head?.version ?? number?.last, context.clock, guid);
+  const next = await succession(context, view, guid, { head, rowVersion });
+  if (number === undefined) return next;
+  return { ...next, conditions: [...next.conditions, ...number.conditions], writes: [...next.writes, ...number.writes] };
+}
+
+/** The head as it was seen, and the version of the row that follows it. */
+interface Following {
+  readonly head: Versioned<VersionRow> | undefined;
+  readonly rowVersion: RowVersion;
+}
+
+async function succession(
+  context: ObjectStoreContext,
+  view: ShardView,
+  guid: bigint,
+  { head, rowVersion }: Following,
+): Promise<Succession> {
   switch (view.header.row.versioning) {
     case undefined:
       assert(head?.row.version === undefined, "only a versioned bucket has versions");
@@ -84,7 +103,7 @@ async function replaceNull(
   context: ObjectStoreContext,
   view: ShardView,
   guid: bigint,
-  { head, rowVersion }: { readonly head: Versioned<VersionRow> | undefined; readonly rowVersion: RowVersion },
+  { head, rowVersion }: Following,
 ): Promise<Pick<Succession, "replaced" | "conditions" | "writes">> {
   // A key has one null version: none is behind a head that is it.
   if (head !== undefined && nameOf(head).isNull) return { conditions: [], ...replacing(context, view, guid, head.row) };
@@ -120,19 +139,18 @@ function moveAside(key: string, head: Versioned<VersionRow>, rowVersion: RowVers
   return putRow(versionKey(key, version), rowVersion, { ...head.row, version });
 }
 
-/** What becomes of the head when the version in it is removed: the newest of the others takes its place, all in one commit. */
+/** What becomes of the head, by a commit of this version, when the version in it is removed: the newest of the others takes its place, all in one commit. */
 export async function promote(
   context: ObjectStoreContext,
   view: ShardView,
-  head: Versioned<VersionRow>,
-  guid: bigint,
+  rowVersion: RowVersion,
 ): Promise<Pick<Succession, "conditions" | "writes">> {
   const key = headKey(view.key);
   const next = await newestOlder(context, view);
-  if (next === undefined) return { conditions: [], writes: [{ kind: "delete", key }] };
+  if (next === undefined) return { conditions: [], writes: [{ kind: "delete", key }, ...leaveNumber(context, view, rowVersion)] };
   return {
     conditions: [{ key: next.key, version: next.version }],
-    writes: [putRow(key, nextVersion(head.version, context.clock, guid), versionOf(next).row), { kind: "delete", key: next.key }],
+    writes: [putRow(key, rowVersion, versionOf(next).row), { kind: "delete", key: next.key }],
   };
 }
 

@@ -39,6 +39,7 @@ export type {
   PublishOutcome,
 } from "./message-log.ts";
 export { messageBytes } from "./message-log.ts";
+export { SINK_MESSAGES_MAX, type MessageSink, type SinkAnswer, type SinkMessage } from "./message-sink.ts";
 export {
   oidOf,
   parseOid,

@@ -7,7 +7,17 @@ import { objectOf } from "../head-row.ts";
 import { partitionOf } from "../recovery/decide-blobs.ts";
 import { isNamed } from "../recovery/older-versions.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { afterKey, garbageKey, headKey, nullVersionKey, partSpan, uploadKey, doneUploadKey, versionKey } from "../row-keys.ts";
+import {
+  afterKey,
+  garbageKey,
+  headKey,
+  lastNumberKey,
+  nullVersionKey,
+  partSpan,
+  uploadKey,
+  doneUploadKey,
+  versionKey,
+} from "../row-keys.ts";
 import type { GcEntry, UploadRow } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
@@ -30,9 +40,22 @@ export async function collectRow(context: ObjectStoreContext, partition: string,
       return await collectBlobs(context, garbage, what.oids);
     case "upload":
       return await collectUpload(context, partition, garbage, what.uploadId, asOfMs);
+    case "last number":
+      return await collectNumber(context, partition, garbage.key, what.guid);
     default:
       return unreachable(what);
   }
+}
+
+/** Of a key that was not written again: a later removal left a number of its own. */
+async function collectNumber(context: ObjectStoreContext, partition: string, key: string, guid: bigint): Promise<CollectedRow> {
+  const [row] = await context.metadata.read(partition, [lastNumberKey(key)]);
+  if (row?.version.guid === guid) {
+    const conditions = [{ key: row.key, version: row.version }];
+    const outcome = await context.metadata.commit({ partition, conditions, writes: [{ kind: "delete", key: row.key }] });
+    if (outcome.kind === "unknown") throw outcome.cause;
+  }
+  return { blobs: 0, bytes: 0, referenced: [], instead: [] };
 }
 
 async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids: readonly Oid[]): Promise<CollectedRow> {

@@ -1,10 +1,10 @@
 // Recovery of what this gateway's own journal left, in the per-transaction modes (OG8, OG11, OG19). Decided by reference, as everything (OGD1).
-import { parseOid, sameVersion, type Oid } from "@concord/ports";
+import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
-import { removalOf } from "../delete-object.ts";
+import { deletionOf, removalOf } from "../delete-object.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
 import { DECIDE_ATTEMPTS_MAX, RECOVERY_PAGE_BLOBS } from "../recovery/limits.ts";
@@ -98,6 +98,8 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
     // Another version by now: its writer saw this upload as done.
     // In a versioned bucket the old row went to another place.
     if (header === undefined || header.row.versioning !== undefined || old?.kind === "marker") return "referenced";
+    // The commit may have been announced: it stays.
+    if (header.row.events !== undefined) return "referenced";
     if (head === undefined || head.version.guid !== description.guid) return "referenced";
     if (head.row.content.kind !== "blob" || head.row.content.oid !== oid) return "referenced";
     const guid = await context.guids.next();
@@ -131,19 +133,8 @@ async function redoDelete(context: ObjectStoreContext, deletion: BegunDelete): P
     if (header === undefined || head === undefined || !sameVersion(head.version, version)) return "passed";
     // Not answered, and the bucket keeps its versions by now: the object stays.
     if (header.row.versioning !== undefined) return "passed";
-    const left = leftBy(head.row);
-    const outcome = await context.metadata.commit({
-      partition,
-      conditions: [
-        { key: headerKey(), version: header.version },
-        { key: headKey(key), version },
-      ],
-      writes: [
-        { kind: "delete", key: headKey(key) },
-        ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
-        ...countUsage(head.row, undefined),
-      ],
-    });
+    const view = { bucket, key, partition, header, rows: [headRow] };
+    const outcome = await commitNoted(context, await deletionOf(context, view, head, { guid, by: "ObjectRemoved" }));
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";
@@ -159,10 +150,16 @@ async function redoRemoval(context: ObjectStoreContext, { bucket, key, guid, ver
     const view = { bucket, key, partition, header, rows };
     const found = findVersion(view, versionId);
     if (found === undefined || !sameVersion(found.version, version)) return "passed";
-    const outcome = await context.metadata.commit(await removalOf(context, view, found, guid));
+    const outcome = await commitNoted(context, await removalOf(context, view, found, { guid, by: "ObjectRemoved" }));
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";
+}
+
+async function commitNoted(context: ObjectStoreContext, commit: MetadataCommit): Promise<MetadataOutcome> {
+  const outcome = await context.metadata.commit(commit);
+  context.outbox.note(commit);
+  return outcome;
 }
 
 function undecided(context: ObjectStoreContext): (thrown: unknown) => "undecided" {

@@ -1,8 +1,9 @@
-import { sameVersion } from "@concord/ports";
+import { sameVersion, type MetadataWrite } from "@concord/ports";
 import { ConcordError, sleep } from "@concord/runtime";
 import type { ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { eventWrites } from "../events/event-writes.ts";
 import { countUsage, objectOf } from "../head-row.ts";
 import { checkWriteCondition } from "../preconditions.ts";
 import { doneUploadKey, headerKey, headKey, partKey, uploadKey } from "../row-keys.ts";
@@ -132,8 +133,11 @@ async function commitObject(
     checkWriteCondition(request.precondition, objectOf(seen.rows[0])?.row);
     const next = await succeed(context, { ...seen.view, rows: seen.rows }, guid);
     const object = objectFrom(context, seen.upload.row, request, selected, next);
+    const { versionId } = storedAs(object);
+    const change = { name: "ObjectCreated:CompleteMultipartUpload", number: next.rowVersion, versionId, object } as const;
+    const event = await eventWrites(context, seen.view, change);
     context.failpoint("multipart:before-complete-commit");
-    const result = await tryCommit(context, seen, acquired, { next, object, selected });
+    const result = await tryCommit(context, seen, acquired, { next, object, selected, event });
     context.failpoint("multipart:after-complete-commit");
     if (result.kind === "committed") return storedAs(object);
     if (result.kind === "unresolved") {
@@ -157,7 +161,7 @@ async function tryCommit(
   context: ObjectStoreContext,
   { view, upload, rows }: UploadView,
   { request, guid, state }: Acquired,
-  { next, object, selected }: { next: Succession; object: StoredObject; selected: SelectedParts },
+  { next, object, selected, event }: { next: Succession; object: StoredObject; selected: SelectedParts; event: readonly MetadataWrite[] },
 ): Promise<CommitResult> {
   const { key, uploadId } = request;
   const version = object.version === undefined ? {} : { version: object.version };
@@ -178,6 +182,7 @@ async function tryCommit(
       ...next.writes,
       ...(await dropParts(context, request, selected.unnamed)),
       ...countUsage(next.replaced, object),
+      ...event,
     ],
     names: [],
   });
