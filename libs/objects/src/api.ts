@@ -1,6 +1,10 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
+import type { Bypass } from "./locks.ts";
 import type {
+  BucketLocking,
   ObjectAcl,
+  ObjectLock,
+  Retention,
   BucketSettings,
   ChecksumAlgorithm,
   EventCause,
@@ -135,12 +139,15 @@ export interface BucketInfo {
   readonly createdMs: number;
   /** What its owner has configured; number 0: nothing yet. */
   readonly settings: BucketSettings;
+  /** Absent: its versions cannot be locked. */
+  readonly locking?: BucketLocking;
 }
 
 export interface NewUpload {
   readonly attributes: ObjectAttributes;
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
   readonly acl?: ObjectAcl | undefined;
+  readonly lock?: ObjectLock | undefined;
 }
 
 /** What an object that was uploaded in parts consists of. */
@@ -187,6 +194,8 @@ export interface ObjectStore {
     tenant: string;
     region: string;
     documents?: Readonly<Record<string, string>> | undefined;
+    /** It keeps versions, which can be locked. */
+    withLocks?: boolean | undefined;
   }): Promise<void>;
   /** BUCKET_UNKNOWN. */
   headBucket(bucket: string): Promise<BucketInfo>;
@@ -196,8 +205,18 @@ export interface ObjectStore {
   setBucketTags(bucket: string, tags: Readonly<Record<string, string>>): Promise<void>;
   /** Absent: it never kept versions. */
   bucketVersioning(bucket: string): Promise<Versioning | undefined>;
-  /** In effect for every write that begins after it resolved. WRITE_CONFLICT: another request changes the bucket. */
+  /**
+   * In effect for every write that begins after it resolved. WRITE_CONFLICT: another request changes the bucket. MALFORMED_REQUEST (field
+   * "bucket-state"): the bucket has locks, and keeps versions for ever.
+   */
   setBucketVersioning(bucket: string, versioning: Versioning): Promise<void>;
+  /** Undefined: its versions cannot be locked. */
+  bucketLocking(bucket: string): Promise<BucketLocking | undefined>;
+  /**
+   * From now on its versions can be locked, and new objects get this default; in effect for every write that commits after it resolved. MALFORMED_REQUEST
+   * (field "bucket-state"): it keeps no versions.
+   */
+  setBucketLocking(bucket: string, locking: BucketLocking): Promise<void>;
   /** One document of the bucket's settings; without a text it goes. In effect for every write that commits after it resolved. */
   setBucketDocument(request: { bucket: string; name: string; text: string | undefined }): Promise<void>;
   /** Objects and their bytes, earlier versions too; open uploads and delete markers do not count. */
@@ -209,6 +228,8 @@ export interface ObjectStore {
     body: UploadBody;
     attributes: ObjectAttributes;
     acl?: ObjectAcl | undefined;
+    /** In a bucket with locks: MALFORMED_REQUEST elsewhere. */
+    lock?: ObjectLock | undefined;
     precondition: Precondition;
     /** For its event; a put if absent. */
     by?: "form" | undefined;
@@ -232,8 +253,14 @@ export interface ObjectStore {
     after: number;
     limit: number;
   }): Promise<{ readonly object: StoredObject; readonly parts: PartPage | undefined }>;
-  /** Success also when there was none (S3: 204), unless the condition asks for one. */
-  deleteObject(request: { bucket: string; key: string; condition?: DeleteCondition; versionId?: string | undefined }): Promise<Deleted>;
+  /** Success also when there was none (S3: 204), unless the condition asks for one. PERMISSION_DENIED (field "lock"): a lock keeps the version. */
+  deleteObject(request: {
+    bucket: string;
+    key: string;
+    condition?: DeleteCondition;
+    versionId?: string | undefined;
+    bypass?: Bypass;
+  }): Promise<Deleted>;
   /** Current objects. */
   listObjects(request: ListRequest): Promise<Listing>;
   /** Objects and delete markers: by key, then newest first. */
@@ -247,12 +274,23 @@ export interface ObjectStore {
     versionId?: string | undefined;
     change: (object: Pick<StoredObject, "acl">) => ObjectAcl | undefined;
   }): Promise<void>;
-  /** The copy's ACL is its own. */
+  // locks.ts
+  objectLock(request: { bucket: string; key: string; versionId?: string | undefined }): Promise<ObjectLock | undefined>;
+  setObjectRetention(request: {
+    bucket: string;
+    key: string;
+    versionId?: string | undefined;
+    retention: Retention | undefined;
+    bypass?: Bypass;
+  }): Promise<void>;
+  setObjectLegalHold(request: { bucket: string; key: string; versionId?: string | undefined; legalHold: "ON" | "OFF" }): Promise<void>;
+  /** The copy's ACL and lock are its own. */
   copyObject(request: {
     source: CopySource;
     bucket: string;
     key: string;
     acl?: ObjectAcl | undefined;
+    lock?: ObjectLock | undefined;
     attributes: ObjectAttributes | undefined;
     tags: Readonly<Record<string, string>> | undefined;
     precondition: Precondition;

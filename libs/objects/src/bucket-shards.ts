@@ -76,7 +76,7 @@ async function changeHeaders(
   state: ShardHeader["state"],
 ): Promise<Headers | undefined> {
   const guid = await context.guids.next();
-  const { shards, versioning, settings } = bucket;
+  const { shards, versioning, settings, locking } = bucket;
   const events = shardEventsOf(bucket);
   const row: ShardHeader = {
     kind: "header",
@@ -85,6 +85,7 @@ async function changeHeaders(
     ...(versioning === undefined ? {} : { versioning }),
     ...(settings === undefined ? {} : { settings: settings.number }),
     ...(events === undefined ? {} : { events }),
+    ...(locking === undefined ? {} : { locking }),
   };
   const written = await Promise.all(
     partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),

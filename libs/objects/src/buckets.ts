@@ -9,7 +9,7 @@ import { EVENTS_DOCUMENT } from "./events/rules.ts";
 import { BUCKET_PATIENCE, BUCKET_PATIENCE_TOTAL_MS } from "./limits.ts";
 import { checkBucketName, checkTags } from "./names.ts";
 import { bucketKey, SYSTEM_PARTITION } from "./row-keys.ts";
-import type { BucketRow, BucketSettings, Versioning } from "./rows.ts";
+import type { BucketLocking, BucketRow, BucketSettings, Versioning } from "./rows.ts";
 import { checkJudged, readBucket, type Versioned } from "./shard-view.ts";
 
 const NO_SETTINGS: BucketSettings = { number: 0n, documents: {} };
@@ -19,6 +19,8 @@ export interface NewBucket {
   readonly tenant: string;
   readonly region: string;
   readonly documents?: BucketSettings["documents"] | undefined;
+  /** It keeps versions, which can be locked. */
+  readonly withLocks?: boolean | undefined;
 }
 
 /**
@@ -57,8 +59,9 @@ async function createInTurn(context: ObjectStoreContext, request: NewBucket): Pr
   throw new ConcordError("WRITE_CONFLICT", "too many others change this bucket");
 }
 
-function checkSameSettings({ settings = NO_SETTINGS }: BucketRow, { bucket, documents = {} }: NewBucket): void {
-  if (Object.entries(documents).every(([name, text]) => settings.documents[name] === text)) return;
+function checkSameSettings({ settings = NO_SETTINGS, locking }: BucketRow, { bucket, documents = {}, withLocks }: NewBucket): void {
+  const isLockable = withLocks !== true || locking !== undefined;
+  if (isLockable && Object.entries(documents).every(([name, text]) => settings.documents[name] === text)) return;
   throw new ConcordError("BUCKET_EXISTS", "the bucket is there, with other settings", { metadata: { bucket, field: "own" } });
 }
 
@@ -149,8 +152,41 @@ async function setVersioningInTurn(context: ObjectStoreContext, bucket: string, 
     if (found.row.state === "removing") break;
     checkJudged(context, bucket, found.row.settings?.number);
     if (found.row.state === "open" && found.row.versioning === versioning) return;
+    if (found.row.locking !== undefined && versioning !== "enabled") throw bucketState(KEEPS_VERSIONS);
     if (!(await isStill(context, found, patience))) continue;
     if (await changeBucket(context, found, { ...found.row, versioning })) return;
+  }
+  throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
+}
+
+const KEEPS_VERSIONS = "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed.";
+const NEEDS_VERSIONS = "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration";
+
+const bucketState = (message: string): ConcordError =>
+  new ConcordError("MALFORMED_REQUEST", message, { metadata: { field: "bucket-state" } });
+
+export async function bucketLocking(context: ObjectStoreContext, bucket: string): Promise<BucketLocking | undefined> {
+  return (await readBucket(context, bucket)).row.locking;
+}
+
+/**
+ * Versions of the bucket can be locked from now on, for ever; new objects get the default. Every header is written anew, so a put that saw another default
+ * conflicts, looks again and gets this one.
+ */
+export function setBucketLocking(context: ObjectStoreContext, bucket: string, locking: BucketLocking): Promise<void> {
+  return context.turns.run(bucket, () => setLockingInTurn(context, bucket, locking));
+}
+
+async function setLockingInTurn(context: ObjectStoreContext, bucket: string, locking: BucketLocking): Promise<void> {
+  const patience = patienceOf(context);
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const found = await readBucket(context, bucket);
+    if (found.row.state === "removing") break;
+    checkJudged(context, bucket, found.row.settings?.number);
+    if (found.row.versioning !== "enabled") throw bucketState(NEEDS_VERSIONS);
+    if (!(await isStill(context, found, patience))) continue;
+    await context.lockTime.establish();
+    if (await changeBucket(context, found, { ...found.row, locking })) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "others change this bucket; try again");
 }
@@ -229,8 +265,9 @@ async function isStill(context: ObjectStoreContext, { row, version }: Versioned<
 
 /** Continues a making, a change or a removal; the request that began it finds itself overtaken (I8). */
 export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
-  const { name: bucket, tenant, region, state, settings } = found.row;
-  if (state === "making") await makeBucket(context, { bucket, tenant, region, documents: settings?.documents }, found);
+  const { name: bucket, tenant, region, state, settings, locking } = found.row;
+  const withLocks = locking !== undefined;
+  if (state === "making") await makeBucket(context, { bucket, tenant, region, documents: settings?.documents, withLocks }, found);
   if (state === "changing") await changeBucket(context, found, found.row);
   if (state === "removing") await removeBucket(context, found);
 }
@@ -251,12 +288,13 @@ export async function forgetBucket(context: ObjectStoreContext, found: Versioned
 /** False: another request was faster. */
 async function makeBucket(
   context: ObjectStoreContext,
-  { bucket, tenant, region, documents = {} }: NewBucket,
+  { bucket, tenant, region, documents = {}, withLocks = false }: NewBucket,
   found: Versioned<BucketRow> | undefined,
 ): Promise<boolean> {
   // Rows of a removed bucket may still be garbage in its old shards: the number stays until they are gone.
   const shards = found?.row.shards ?? context.shards;
   const createdMs = context.clock.nowMs();
+  if (withLocks) await context.lockTime.establish();
   const row: BucketRow = {
     kind: "bucket",
     name: bucket,
@@ -267,6 +305,7 @@ async function makeBucket(
     state: "making",
     tags: {},
     ...settingsAfter(found?.row, tenant, documents),
+    ...(withLocks ? { versioning: "enabled", locking: {} } : {}),
   };
   const mine = await commitBucket(context, found, row);
   context.failpoint("bucket:after-making");
@@ -308,6 +347,6 @@ async function removeBucket(context: ObjectStoreContext, found: Versioned<Bucket
   return outcome === "empty" ? "removed" : "not-empty";
 }
 
-function infoOf({ name, tenant, region, createdMs, settings }: BucketRow): BucketInfo {
-  return { name, tenant, region, createdMs, settings: settings ?? NO_SETTINGS };
+function infoOf({ name, tenant, region, createdMs, settings, locking }: BucketRow): BucketInfo {
+  return { name, tenant, region, createdMs, settings: settings ?? NO_SETTINGS, ...(locking === undefined ? {} : { locking }) };
 }

@@ -2,7 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites } from "./events/event-writes.ts";
-import type { EventName, StoredObject } from "./rows.ts";
+import type { EventName, ShardHeader, StoredObject } from "./rows.ts";
 import { headerCondition, viewShard } from "./shard-view.ts";
 import { nameOf, objectOfVersion, rowKeysOfVersion, versionIdOf } from "./versions.ts";
 
@@ -12,9 +12,10 @@ export interface ObjectChange {
   readonly versionId?: string | undefined;
   /** What is changed, for messages. */
   readonly what: string;
-  readonly event: EventName;
-  /** Called with the object as it is, and again after another request changed it; what it throws refuses the change. */
-  readonly change: (object: StoredObject) => StoredObject;
+  /** Undefined: nothing announces it. */
+  readonly event: EventName | undefined;
+  /** Called with the object as it is and the header that the commit names, and again after another request changed it; what it throws refuses the change. */
+  readonly change: (object: StoredObject, header: ShardHeader) => StoredObject | Promise<StoredObject>;
 }
 
 /**
@@ -27,10 +28,11 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
     const found = objectOfVersion(view, versionId);
-    const row = request.change(found.row);
+    const row = await request.change(found.row, view.header.row);
     const number = nextVersion(found.version, context.clock, guid);
     const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));
-    const event = await eventWrites(context, view, { name: request.event, number, versionId: named, object: row });
+    const { event: name } = request;
+    const event = name === undefined ? [] : await eventWrites(context, view, { name, number, versionId: named, object: row });
     const outcome = await commitRepeatable(context, {
       partition: view.partition,
       conditions: [headerCondition(view), { key: found.rowKey, version: found.version }],

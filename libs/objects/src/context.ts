@@ -6,6 +6,7 @@ import type { BucketTurns } from "./bucket-turns.ts";
 import type { ObjectLimits } from "./limits.ts";
 import type { Outbox } from "./events/outbox.ts";
 import type { EventCause } from "./rows.ts";
+import type { LockTime } from "./lock-time.ts";
 import type { UnresolvedCommits, UploadJournal } from "./upload-journal.ts";
 
 /** The context of every step of the store. */
@@ -26,6 +27,8 @@ export interface ObjectStoreContext {
   readonly shards: number;
   readonly buckets: BucketCache;
   readonly turns: BucketTurns;
+  /** By which locks of versions end. */
+  readonly lockTime: LockTime;
   /** Of one request: the settings of a bucket by which it was judged; its writes there are refused when the bucket has newer ones (I17). */
   readonly judged?: JudgedSettings;
   /** What this gateway knows of events that wait. */

@@ -17,6 +17,7 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
     body: copyBody(found, request.digest),
     attributes: { ...copied, tags: request.tags ?? attributes.tags },
     acl: request.acl,
+    lock: request.lock,
     precondition: request.precondition,
     by: "copy",
   });

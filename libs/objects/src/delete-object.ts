@@ -5,6 +5,7 @@ import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, typ
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites, leaveNumber } from "./events/event-writes.ts";
 import { countUsage, headOf, leftBy } from "./head-row.ts";
+import { checkRemovable, type Bypass } from "./locks.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
 import { headKey, versionKey } from "./row-keys.ts";
@@ -23,6 +24,8 @@ export interface DeleteRequest {
   readonly condition?: DeleteCondition;
   /** Exactly this version; without it a versioned bucket keeps all and gets a delete marker. */
   readonly versionId?: string | undefined;
+  /** Of what governance mode keeps. */
+  readonly bypass?: Bypass;
   /** Only where it is exactly this row, current or not as then: PRECONDITION_FAILED. */
   readonly exactly?: { readonly version: RowVersion; readonly isCurrent: boolean };
 }
@@ -30,11 +33,11 @@ export interface DeleteRequest {
 /**
  * Removes the object, if there is one: the head row goes, exactly its blobs are garbage (I4), the usage falls. In a bucket with versions it
  * puts a delete marker; with a version's id that version goes, and the newest of the others is current. One batch each. BUCKET_UNKNOWN,
- * WRITE_CONFLICT; OUTCOME_UNKNOWN. The commit names the version on which the condition was checked: PRECONDITION_FAILED, and OBJECT_UNKNOWN for
- * If-Match of nothing. MALFORMED_REQUEST: no version id.
+ * WRITE_CONFLICT; OUTCOME_UNKNOWN. The commit names the version on which lock and condition were checked: PERMISSION_DENIED, PRECONDITION_FAILED,
+ * and OBJECT_UNKNOWN for If-Match of nothing. MALFORMED_REQUEST: no version id.
  */
 export async function deleteObject(context: ObjectStoreContext, request: DeleteRequest): Promise<Deleted> {
-  const { bucket, key, condition = {}, versionId } = request;
+  const { bucket, key, condition = {}, versionId, bypass } = request;
   checkKey(key);
   const rowKeys = rowKeysOfVersion(key, versionId);
   const by: By = request.exactly === undefined ? "ObjectRemoved" : "LifecycleExpiration";
@@ -46,6 +49,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
       if (versionId !== undefined && versionId !== NULL_VERSION_ID) return { isMarker: false, versionId };
       const found = headOf(view);
       checkDeleteCondition(condition, found?.row);
+      await checkRemovable(context, found?.row, bypass);
       if (found === undefined || (await commitDelete(context, view, found, by)) === "deleted") return { isMarker: false, versionId };
     } else if (versionId === undefined) {
       checkDeleteCondition(condition, headOf(view)?.row);
@@ -54,6 +58,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
     } else {
       const found = findVersion(view, versionId);
       checkDeleteCondition(condition, found?.row.kind === "object" ? found.row : undefined);
+      await checkRemovable(context, found?.row, bypass);
       if (found === undefined) return { isMarker: false, versionId };
       first ??= nameOf(found);
       const deletion = await removeVersion(context, view, found, { first, versionId, by });

@@ -12,6 +12,7 @@ export type { DanglingReference } from "./consistency/row-findings.ts";
 export type { ScrubFinding } from "./consistency/scrub-page.ts";
 export { Scrubber, SCRUB_FINDING, type ScrubberOptions, type ScrubStatus } from "./consistency/scrubber.ts";
 export { GarbageCollector, type GarbageReport } from "./garbage/garbage-collector.ts";
+export type { Bypass } from "./locks.ts";
 export { LifecycleEngine, type LifecycleOptions } from "./lifecycle/lifecycle-engine.ts";
 export { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type Expiry, type LifecycleRule } from "./lifecycle/rules.ts";
 export { EventDelivery, type DeliveryReport, type EventDeliveryOptions, type WaitingEvent } from "./events/event-delivery.ts";

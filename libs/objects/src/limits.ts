@@ -78,6 +78,18 @@ export const METADATA_BYTES_MAX = 2048;
 /** Of a stored ACL: a hundred grants of ids with 64 characters fit. */
 export const ACL_CHARS_MAX = 16 * 1024;
 
+/** The last moment of the year 9999: no lock ends later, and no date of S3 is. */
+export const LOCK_UNTIL_MS_MAX = 253_402_300_799_999;
+/**
+ * The time of locks runs at most so many times as fast as monotonic time: a clock that is years ahead for years shortens a lock by a tenth at most, and the
+ * time in which no gateway ran is caught up slowly, so that locks end late rather than early.
+ */
+export const LOCK_TIME_RATE_MAX = 1.1;
+/** How often a gateway writes down how far the time of locks has come. */
+export const LOCK_TIME_RENEW_MS = 60_000;
+/** A clock that is ahead of the time of locks by more than this is reported. */
+export const LOCK_TIME_LAG_REPORTED_MS = 3_600_000;
+
 /**
  * How long a request watches a bucket that another one is making, changing or removing before it takes that over: in the end longer than that
  * takes on a loaded store. And how long it does so in all.

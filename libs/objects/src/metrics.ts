@@ -83,6 +83,13 @@ export const OBJECTS_METRICS = [
     help: "Events that the last delivery met and that are too old to be sent (eventsMaxAgeMs). Expected: 0.",
     labels: [],
   },
+  { name: "objects_lifecycle_locked_total", kind: "counter", help: "Versions that were due by a rule and kept by a lock.", labels: [] },
+  {
+    name: "objects_lock_time_lag_seconds",
+    kind: "gauge",
+    help: "How far the clock is ahead of the time by which object locks end, which does not follow steps.",
+    labels: [],
+  },
   { name: "objects_garbage_removed_total", kind: "counter", help: "Blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_kept", kind: "gauge", help: "GC entries that the last run could not deal with.", labels: [] },

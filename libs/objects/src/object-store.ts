@@ -4,6 +4,7 @@ import { setObjectAcl } from "./acls.ts";
 import { BucketCache } from "./bucket-cache.ts";
 import { BucketTurns } from "./bucket-turns.ts";
 import {
+  bucketLocking,
   bucketTags,
   bucketVersioning,
   createBucket,
@@ -11,6 +12,7 @@ import {
   headBucket,
   listBuckets,
   setBucketDocument,
+  setBucketLocking,
   setBucketTags,
   setBucketVersioning,
 } from "./buckets.ts";
@@ -22,6 +24,8 @@ import { Outbox } from "./events/outbox.ts";
 import { OBJECT_LIMITS, SHARDS_MAX, type ObjectLimits } from "./limits.ts";
 import { listObjects } from "./list-objects.ts";
 import { listVersions } from "./list-versions.ts";
+import { LockTime } from "./lock-time.ts";
+import { objectLock, setObjectLegalHold, setObjectRetention } from "./object-locks.ts";
 import { abortUpload } from "./multipart/abort-upload.ts";
 import { completeUpload } from "./multipart/complete-upload.ts";
 import { createUpload } from "./multipart/create-upload.ts";
@@ -33,12 +37,13 @@ import { bucketUsage } from "./usage.ts";
 
 /** The context of a store; what is left out of `limits` is as in OBJECT_LIMITS. */
 export function objectStoreContext(
-  parts: Omit<ObjectStoreContext, "limits" | "buckets" | "turns" | "outbox"> & { readonly limits?: Partial<ObjectLimits> },
+  parts: Omit<ObjectStoreContext, "limits" | "buckets" | "turns" | "outbox" | "lockTime"> & { readonly limits?: Partial<ObjectLimits> },
 ): ObjectStoreContext {
   const limits = { ...OBJECT_LIMITS, ...parts.limits };
   assert(parts.shards >= 1 && parts.shards <= SHARDS_MAX, "a bucket has shards");
   assert(limits.garbageGraceMs >= limits.longestRequestMs, "garbage waits at least as long as the longest request (OGD10)");
-  return { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns(), outbox: new Outbox() };
+  const context = { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns(), outbox: new Outbox() };
+  return { ...context, lockTime: new LockTime(context) };
 }
 
 /** The store of one gateway. Several may share its metadata and data (OG13). */
@@ -54,6 +59,8 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     setBucketTags: (bucket, tags) => setBucketTags(context, bucket, tags),
     bucketVersioning: (bucket) => bucketVersioning(context, bucket),
     setBucketVersioning: (bucket, versioning) => setBucketVersioning(context, bucket, versioning),
+    bucketLocking: (bucket) => bucketLocking(context, bucket),
+    setBucketLocking: (bucket, locking) => setBucketLocking(context, bucket, locking),
     setBucketDocument: (request) => setBucketDocument(context, request),
     bucketUsage: (bucket) => bucketUsage(context, bucket),
     putObject: (request) => putObject(context, request),
@@ -66,6 +73,9 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     objectTags: (bucket, key, versionId) => objectTags(context, bucket, key, versionId),
     setObjectTags: (bucket, key, tags, versionId) => setObjectTags(context, bucket, key, tags, versionId),
     setObjectAcl: (request) => setObjectAcl(context, request),
+    objectLock: (request) => objectLock(context, request),
+    setObjectRetention: (request) => setObjectRetention(context, request),
+    setObjectLegalHold: (request) => setObjectLegalHold(context, request),
     copyObject: (request) => copyObject(context, request),
     createUpload: (request) => createUpload(context, request),
     putPart: (request) => putPart(context, request),

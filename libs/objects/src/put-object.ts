@@ -4,10 +4,11 @@ import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult 
 import type { ObjectStoreContext } from "./context.ts";
 import { admitEvent, eventWrites } from "./events/event-writes.ts";
 import { countUsage, headOf } from "./head-row.ts";
+import { checkAskedLock, lockOfNew } from "./locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
-import type { EventName, ObjectAcl, ObjectAttributes, StoredObject } from "./rows.ts";
+import type { EventName, ObjectAcl, ObjectAttributes, ObjectLock, StoredObject } from "./rows.ts";
 import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
@@ -18,6 +19,7 @@ export interface PutRequest {
   readonly body: UploadBody;
   readonly attributes: ObjectAttributes;
   readonly acl?: ObjectAcl | undefined;
+  readonly lock?: ObjectLock | undefined;
   readonly precondition: Precondition;
   /** How it came, for its event; a put if absent. */
   readonly by?: "form" | "copy" | undefined;
@@ -29,6 +31,7 @@ interface Upload {
   readonly body: StoredBody;
   readonly attributes: ObjectAttributes;
   readonly acl: ObjectAcl | undefined;
+  readonly lock: ObjectLock | undefined;
   readonly precondition: Precondition;
   readonly event: EventName;
 }
@@ -38,7 +41,7 @@ interface Upload {
  * PRECONDITION_FAILED, OBJECT_UNKNOWN (If-Match of nothing), BUCKET_UNKNOWN, WRITE_CONFLICT; OUTCOME_UNKNOWN: it may be stored (OGD2).
  */
 export async function putObject(context: ObjectStoreContext, request: PutRequest): Promise<Stored> {
-  const { bucket, key, attributes, acl, precondition } = request;
+  const { bucket, key, attributes, acl, lock, precondition } = request;
   checkKey(key);
   checkAttributes(attributes);
   checkAcl(acl);
@@ -47,13 +50,14 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   const guid = await context.guids.next();
   const view = await viewShard(context, "write", bucket, key, [headKey(key)]);
   checkWriteCondition(precondition, headOf(view)?.row);
+  await checkAskedLock(context, view.header.row, lock);
   const event = CREATED_BY[request.by ?? "put"];
   await admitEvent(context, view, event);
   // 2. The bytes: small ones stay in memory, others go to a sealed blob (I1).
   const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
   const body = await storeBody(context, request.body, { view, blob, inlineBytesMax: context.limits.inlineBytesMax });
   // 3. The row: one commit, visible and durable at once.
-  return await commitUpload(context, view, { guid, body, attributes, acl, precondition, event });
+  return await commitUpload(context, view, { guid, body, attributes, acl, lock, precondition, event });
 }
 
 const CREATED_BY = { put: "ObjectCreated:Put", form: "ObjectCreated:Post", copy: "ObjectCreated:Copy" } as const;
@@ -99,7 +103,9 @@ async function commitHead(
   const key = headKey(view.key);
   try {
     const next = await succeed(context, view, guid);
-    const object = newObject(context, upload, next);
+    // By the header that the commit names: the default that is in force then.
+    const lock = await lockOfNew(context, view.header.row, upload.lock);
+    const object = newObject(context, upload, next, lock);
     const { versionId } = storedAs(object);
     const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
     const result = await commitOrResolve(context, {
@@ -142,8 +148,13 @@ function fencedError(applied: "no" | "unknown"): ConcordError {
   return new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was stored; it is not there now");
 }
 
-function newObject(context: ObjectStoreContext, { body, attributes, acl }: Upload, { version }: Succession): StoredObject {
+function newObject(
+  context: ObjectStoreContext,
+  { body, attributes, acl }: Upload,
+  { version }: Succession,
+  lock: Pick<StoredObject, "lock">,
+): StoredObject {
   const { content, sizeBytes, md5Hex, checksum } = body;
-  const more = { ...(version === undefined ? {} : { version }), ...(acl === undefined ? {} : { acl }) };
+  const more = { ...(version === undefined ? {} : { version }), ...(acl === undefined ? {} : { acl }), ...lock };
   return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum, ...more };
 }

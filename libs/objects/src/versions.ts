@@ -5,6 +5,7 @@ import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { leaveNumber, takeNumber } from "./events/event-writes.ts";
 import { leftBy, versionOf, type VersionRow } from "./head-row.ts";
+import { checkRemovable } from "./locks.ts";
 import { headKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
 import type { ObjectVersion, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
@@ -86,7 +87,7 @@ async function succession(
   switch (view.header.row.versioning) {
     case undefined:
       assert(head?.row.version === undefined, "only a versioned bucket has versions");
-      return { rowVersion, version: undefined, conditions: [], ...replacing(context, view, guid, head?.row) };
+      return { rowVersion, version: undefined, conditions: [], ...(await replacing(context, view, guid, head?.row)) };
     case "enabled": {
       const writes = head === undefined ? [] : [moveAside(view.key, head, rowVersion)];
       return { rowVersion, version: { ...rowVersion, isNull: false }, replaced: undefined, conditions: [], writes };
@@ -106,10 +107,10 @@ async function replaceNull(
   { head, rowVersion }: Following,
 ): Promise<Pick<Succession, "replaced" | "conditions" | "writes">> {
   // A key has one null version: none is behind a head that is it.
-  if (head !== undefined && nameOf(head).isNull) return { conditions: [], ...replacing(context, view, guid, head.row) };
+  if (head !== undefined && nameOf(head).isNull) return { conditions: [], ...(await replacing(context, view, guid, head.row)) };
   const key = nullVersionKey(view.key);
   const [found] = await context.metadata.read(view.partition, [key]);
-  const { replaced, writes } = replacing(context, view, guid, found === undefined ? undefined : versionOf(found).row);
+  const { replaced, writes } = await replacing(context, view, guid, found === undefined ? undefined : versionOf(found).row);
   return {
     replaced,
     conditions: [{ key, version: found?.version }],
@@ -121,12 +122,14 @@ async function replaceNull(
   };
 }
 
-function replacing(
+/** PERMISSION_DENIED: a lock keeps it. A bucket with locks replaces nothing, so none is met. */
+async function replacing(
   context: ObjectStoreContext,
   { bucket, key }: ShardView,
   guid: bigint,
   old: VersionRow | undefined,
-): Pick<Succession, "replaced" | "writes"> {
+): Promise<Pick<Succession, "replaced" | "writes">> {
+  await checkRemovable(context, old, undefined);
   const left = leftBy(old);
   return {
     replaced: old?.kind === "object" ? old : undefined,

@@ -2,16 +2,19 @@ import { assert, type Clock } from "@concord/runtime";
 import { LIFECYCLE_TIME_RATE_MAX } from "./limits.ts";
 
 /**
- * Wall time that a step ahead does not move: it runs at most LIFECYCLE_TIME_RATE_MAX times as fast as monotonic time, and never behind the wall
+ * Wall time that a step ahead does not move: it runs at most `rateMax` times as fast as monotonic time, and never behind the wall
  * clock's back: a clock that went back is believed at once. So a wrong clock expires nothing at once, and a stop of the machine is caught up.
  */
 export class BoundedTime {
   readonly #clock: Clock;
+  readonly #rateMax: number;
   #baseMs: number;
   #atMs: number;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, rateMax = LIFECYCLE_TIME_RATE_MAX) {
+    assert(rateMax >= 1, "time that is never caught up");
     this.#clock = clock;
+    this.#rateMax = rateMax;
     this.#baseMs = clock.nowMs();
     this.#atMs = clock.monotonicMs();
   }
@@ -25,7 +28,7 @@ export class BoundedTime {
   nowMs(): number {
     const [wallMs, monotonicMs] = [this.#clock.nowMs(), this.#clock.monotonicMs()];
     assert(monotonicMs >= this.#atMs, "monotonic time never goes back");
-    const ceilingMs = this.#baseMs + (monotonicMs - this.#atMs) * LIFECYCLE_TIME_RATE_MAX;
+    const ceilingMs = this.#baseMs + (monotonicMs - this.#atMs) * this.#rateMax;
     this.#baseMs = Math.max(this.#baseMs, Math.min(wallMs, ceilingMs));
     this.#atMs = monotonicMs;
     return Math.min(wallMs, this.#baseMs);

@@ -6,6 +6,7 @@ import { isKnown } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { deleteObject } from "../delete-object.ts";
 import { versionOf, type VersionRow } from "../head-row.ts";
+import { isKept } from "../locks.ts";
 import { abortUpload } from "../multipart/abort-upload.ts";
 import { decodeRow, decodeRowAs } from "../row-codec.ts";
 import {
@@ -184,10 +185,15 @@ async function expireIfDue(
   const object = row.kind === "object" ? { sizeBytes: row.sizeBytes, tags: row.attributes.tags } : undefined;
   const expiry = expiryOf(rules, { key, modifiedMs: row.modifiedMs, object, place }, dayMs);
   if (expiry === undefined || expiry.dueMs > nowMs) return;
-  await work.meter(LIFECYCLE_REMOVAL_ROWS);
   const isCurrent = place.kind === "current";
   // A current object of a bucket that keeps versions gets a delete marker; all else is removed for good.
   const versionId = isCurrent && object !== undefined ? undefined : versionIdOf(nameOf(found));
+  // Whether it is kept is decided again by the row that the removal names: here it only spares the pass what it would not get.
+  if (versionId !== undefined && (await isLocked(context, row))) {
+    context.metrics.count("objects_lifecycle_locked_total");
+    return;
+  }
+  await work.meter(LIFECYCLE_REMOVAL_ROWS);
   const exactly = { version, isCurrent };
   context.failpoint("lifecycle:before-removal");
   await deleteObject(context, { bucket: bucket.name, key, versionId, exactly });
@@ -196,6 +202,11 @@ async function expireIfDue(
   else if (isCurrent) counts.current += 1;
   else counts.nonCurrent += 1;
   if (versionId !== undefined || bucket.versioning === undefined) counts.bytes += object?.sizeBytes ?? 0;
+}
+
+async function isLocked({ lockTime }: ObjectStoreContext, row: VersionRow): Promise<boolean> {
+  if (row.kind !== "object" || row.lock === undefined) return false;
+  return isKept(row.lock, await lockTime.judgeMs(), undefined);
 }
 
 /** Loses to a complete (OGD11). */

@@ -5,6 +5,7 @@ import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } f
 import type { ObjectStoreContext } from "../context.ts";
 import { eventWrites } from "../events/event-writes.ts";
 import { countUsage, objectOf } from "../head-row.ts";
+import { lockOfNew } from "../locks.ts";
 import { checkWriteCondition } from "../preconditions.ts";
 import { doneUploadKey, headerKey, headKey, partKey, uploadKey } from "../row-keys.ts";
 import { storedAs } from "../put-object.ts";
@@ -132,7 +133,8 @@ async function commitObject(
     if (!isAcquiredBy(seen.upload.row, guid)) return undefined;
     checkWriteCondition(request.precondition, objectOf(seen.rows[0])?.row);
     const next = await succeed(context, { ...seen.view, rows: seen.rows }, guid);
-    const object = objectFrom(context, seen.upload.row, request, selected, next);
+    const lock = await lockOfNew(context, seen.view.header.row, seen.upload.row.lock);
+    const object = { ...objectFrom(context, seen.upload.row, request, selected, next), ...lock };
     const { versionId } = storedAs(object);
     const change = { name: "ObjectCreated:CompleteMultipartUpload", number: next.rowVersion, versionId, object } as const;
     const event = await eventWrites(context, seen.view, change);

@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import type { NewUpload } from "../api.ts";
 import { commitOrResolve, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { checkAskedLock } from "../locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "../names.ts";
 import { uploadKey } from "../row-keys.ts";
 import type { UploadRow } from "../rows.ts";
@@ -10,7 +11,7 @@ import { viewShard } from "../shard-view.ts";
 /** Begins an upload in parts; its id is a GUID (OG1, OG5). BUCKET_UNKNOWN; OUTCOME_UNKNOWN: there may be an upload, as listUploads shows. */
 export async function createUpload(
   context: ObjectStoreContext,
-  { bucket, key, attributes, checksum, acl }: { readonly bucket: string; readonly key: string } & NewUpload,
+  { bucket, key, attributes, checksum, acl, lock }: { readonly bucket: string; readonly key: string } & NewUpload,
 ): Promise<bigint> {
   checkKey(key);
   checkAttributes(attributes);
@@ -19,7 +20,8 @@ export async function createUpload(
   const rowKey = uploadKey(key, uploadId);
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, [rowKey]);
-    const asked = { attributes, checksum, ...(acl === undefined ? {} : { acl }) };
+    await checkAskedLock(context, view.header.row, lock);
+    const asked = { attributes, checksum, ...(acl === undefined ? {} : { acl }), ...(lock === undefined ? {} : { lock }) };
     const row: UploadRow = { kind: "upload", state: { kind: "open" }, initiatedMs: context.clock.nowMs(), ...asked };
     const result = await commitOrResolve(context, {
       view,
