@@ -139,13 +139,18 @@ const KEYS: readonly Case[] = [
   ...["analytics", "inventory", "metrics", "whatever-comes"].map((name) =>
     bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] })),
   ),
-  ...["encryption", "website", "object-lock", "replication", "notification", "logging", "accelerate", "requestPayment"].map((name) =>
+  ...["encryption", "website", "replication", "notification", "logging", "accelerate", "requestPayment"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
-  ...["retention", "legal-hold", "torrent"].map((name) =>
-    bad(`GET object?${name}`, "501 NotImplemented", () => call("GET", "/kept/k", { query: [[name, ""]] })),
+  bad("GET object?torrent", "501 NotImplemented", () => call("GET", "/kept/k", { query: [["torrent", ""]] })),
+  bad("PUT bucket?object-lock of what is none", "400 MalformedXML", () =>
+    call("PUT", "/kept", { query: [["object-lock", ""]], body: "<x/>" }),
   ),
-  ...["retention", "legal-hold", "append", "renameObject"].map((name) =>
+  ...["retention", "legal-hold"].flatMap((name) => [
+    bad(`GET object?${name} in a bucket without locks`, "400 InvalidRequest", () => call("GET", "/kept/k", { query: [[name, ""]] })),
+    bad(`PUT object?${name} of what is none`, "400 MalformedXML", () => call("PUT", "/kept/k", { query: [[name, ""]], body: "<x/>" })),
+  ]),
+  ...["append", "renameObject"].map((name) =>
     bad(`PUT object?${name}`, "501 NotImplemented", () => call("PUT", "/kept/k", { query: [[name, ""]], body: "<x/>" })),
   ),
   ...["restore", "select"].map((name) =>
@@ -204,7 +209,6 @@ const KEYS: readonly Case[] = [
       ["x-amz-server-side-encryption", "AES256"],
       ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
       ["x-amz-storage-class", "GLACIER"],
-      ["x-amz-object-lock-mode", "COMPLIANCE"],
       ["x-amz-website-redirect-location", "/x"],
       ["x-amz-write-offset-bytes", "4"],
       ["x-amz-what-comes-next", "1"],
@@ -212,8 +216,20 @@ const KEYS: readonly Case[] = [
   ).map(([name, value]) =>
     bad(`PUT with ${name}`, "501 NotImplemented", () => call("PUT", "/kept/k", { body: "new", headers: { [name]: value } })),
   ),
-  bad("PUT bucket with object lock", "501 NotImplemented", () =>
-    call("PUT", "/locked", { headers: { "x-amz-bucket-object-lock-enabled": "true" } }),
+  bad("PUT with a mode and no date", "400 InvalidArgument", () =>
+    call("PUT", "/kept/k", { body: "new", headers: { "x-amz-object-lock-mode": "COMPLIANCE" } }),
+  ),
+  bad("PUT with a legal hold in a bucket without locks", "400 InvalidRequest", () =>
+    call("PUT", "/kept/k", { body: "new", headers: { "x-amz-object-lock-legal-hold": "ON" } }),
+  ),
+  bad("PUT bucket with a lock that is neither on nor off", "400 InvalidArgument", () =>
+    call("PUT", "/locked", { headers: { "x-amz-bucket-object-lock-enabled": "maybe" } }),
+  ),
+  bad("DELETE with a bypass that is neither on nor off", "400 InvalidArgument", () =>
+    call("DELETE", "/kept/k", { headers: { "x-amz-bypass-governance-retention": "maybe" } }),
+  ),
+  bad("PUT with a bypass", "501 NotImplemented", () =>
+    call("PUT", "/kept/k", { body: "new", headers: { "x-amz-bypass-governance-retention": "true" } }),
   ),
   bad("DELETE with If-None-Match", "501 NotImplemented", () => call("DELETE", "/kept/k", { headers: { "if-none-match": '"x"' } })),
   bad("DELETE of another ETag", "412 PreconditionFailed", () => call("DELETE", "/kept/k", { headers: { "if-match": '"x"' } })),

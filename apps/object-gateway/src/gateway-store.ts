@@ -103,12 +103,13 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
       collector.start();
       scrubber.start();
       lifecycle.start();
+      context.lockTime.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
       await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
-      for (const part of [lifecycle, scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
+      for (const part of [context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
       await records
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));

@@ -29,7 +29,8 @@ export const S3_CODES = {
 
 /** Codes whose message was written for the client; the others' may tell of our inside. */
 function ownMessage(error: ConcordError): string | undefined {
-  return error.kind === "rejected" && !SAID_BY_S3.has(error.code) ? error.message : undefined;
+  const isOfLock = error.metadata["field"] === "lock";
+  return error.kind === "rejected" && (isOfLock || !SAID_BY_S3.has(error.code)) ? error.message : undefined;
 }
 
 /** S3 clients know these sentences. */
@@ -46,6 +47,8 @@ const SAID_BY_S3: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 const S3_CODES_BY_FIELD: Readonly<Record<string, S3ErrorCode>> = {
   "BUCKET_EXISTS own": "BucketAlreadyOwnedByYou",
   "MALFORMED_REQUEST bucket": "InvalidBucketName",
+  "MALFORMED_REQUEST bucket-state": "InvalidBucketState",
+  "MALFORMED_REQUEST lock": "InvalidArgument",
   "MALFORMED_REQUEST tag": "InvalidTag",
   "MALFORMED_REQUEST version": "InvalidArgument",
   "OBJECT_UNKNOWN version": "NoSuchVersion",

@@ -39,6 +39,19 @@ export { readForm, type Form } from "./form/form-data.ts";
 export { checkForm, readPostPolicy, withFileName, withinBytes, type FileBytes } from "./form/post-policy.ts";
 export * from "./limits.ts";
 export {
+  legalHoldXml,
+  lockConfigurationXml,
+  lockFacts,
+  lockHeaders,
+  readBypass,
+  readLegalHold,
+  readLockConfiguration,
+  readLockEnabled,
+  readLockHeaders,
+  readRetention,
+  retentionXml,
+} from "./object-lock.ts";
+export {
   readAttributes,
   readCompleteChecksum,
   readDeleteCondition,

@@ -64,6 +64,10 @@ export const LIFECYCLE_ID_CHARS_MAX = 255;
 export const LIFECYCLE_DAYS_MAX = 2 ** 31 - 1;
 export const LIFECYCLE_NEWER_MAX = 100;
 
+/** S3's limits of a bucket's default retention. */
+export const LOCK_DEFAULT_DAYS_MAX = 36_500;
+export const LOCK_DEFAULT_YEARS_MAX = 100;
+
 /** S3's limit of the grants of an ACL. */
 export const ACL_GRANTS_MAX = 100;
 

@@ -39,6 +39,29 @@ export interface ObjectAttributes {
   readonly tags: Readonly<Record<string, string>>;
 }
 
+/** Until then a version is not removed. */
+export interface Retention {
+  readonly mode: "GOVERNANCE" | "COMPLIANCE";
+  readonly untilMs: number;
+}
+
+/** What keeps a version. */
+export interface ObjectLock {
+  readonly retention?: Retention | undefined;
+  readonly legalHold?: "ON" | "OFF" | undefined;
+}
+
+/** Of a bucket whose versions can be locked. */
+export interface BucketLocking {
+  readonly defaultRetention?: DefaultRetention | undefined;
+}
+
+export interface DefaultRetention {
+  readonly mode: Retention["mode"];
+  readonly unit: "days" | "years";
+  readonly count: number;
+}
+
 /** Conditions of a delete, as the store has them. */
 export interface DeleteCondition {
   readonly ifMatch?: readonly string[];

@@ -6,9 +6,6 @@ import type { Fields } from "./fields.ts";
 const HEADERS: readonly (readonly [pattern: RegExp, harmless: readonly string[]])[] = [
   [/^x-amz-server-side-encryption/, []],
   [/^x-amz-copy-source-server-side-encryption/, []],
-  [/^x-amz-object-lock-/, []],
-  [/^x-amz-bucket-object-lock-enabled$/, ["false", "False"]],
-  [/^x-amz-bypass-governance-retention$/, ["false", "False"]],
   [/^x-amz-storage-class$/, ["STANDARD"]],
   [/^x-amz-website-redirect-location$/, []],
   [/^x-amz-write-offset-bytes$/, []],

@@ -21,7 +21,6 @@ const standard =
   };
 
 export const getBucketEncryption = absent("ServerSideEncryptionConfigurationNotFoundError");
-export const getObjectLockConfiguration = absent("ObjectLockConfigurationNotFoundError");
 export const getBucketReplication = absent("ReplicationConfigurationNotFoundError");
 export const getBucketWebsite = absent("NoSuchWebsiteConfiguration");
 export const getBucketNotificationConfiguration = standard(emptySettingXml("NotificationConfiguration"));

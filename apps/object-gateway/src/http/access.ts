@@ -4,7 +4,9 @@ import { assert } from "@concord/runtime";
 import {
   authorize,
   grantsOf,
+  lockFacts,
   parseGrants,
+  readLockHeaders,
   OBJECT_OWNERSHIPS,
   clientAddress,
   readPolicy,
@@ -202,7 +204,8 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "s3:x-amz-server-side-encryption": headers.one("x-amz-server-side-encryption"),
     "s3:x-amz-storage-class": headers.one("x-amz-storage-class"),
   } satisfies Record<string, string | undefined>;
-  return Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const known = Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
+  return { ...known, ...lockFacts(readLockHeaders(headers) ?? {}, nowMs) };
 }
 
 const AUTH_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING", form: "POST", none: undefined } as const;

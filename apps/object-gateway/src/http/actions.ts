@@ -55,6 +55,7 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   DeleteBucketLifecycle: of("s3:PutLifecycleConfiguration"),
   GetBucketEncryption: of("s3:GetEncryptionConfiguration"),
   GetObjectLockConfiguration: of("s3:GetBucketObjectLockConfiguration"),
+  PutObjectLockConfiguration: of("s3:PutBucketObjectLockConfiguration"),
   GetBucketReplication: of("s3:GetReplicationConfiguration"),
   GetBucketWebsite: of("s3:GetBucketWebsite"),
   GetBucketNotificationConfiguration: of("s3:GetBucketNotification"),
@@ -81,6 +82,11 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   /** Asks for its source, too. */
   CopyObject: write,
   DeleteObject: judgedByVersion(["s3:DeleteObject"], ["s3:DeleteObjectVersion"]),
+  GetObjectRetention: of("s3:GetObjectRetention"),
+  GetObjectLegalHold: of("s3:GetObjectLegalHold"),
+  /** Ask when they know what lock is to be set. */
+  PutObjectRetention: of(),
+  PutObjectLegalHold: of(),
   GetObjectTagging: byVersion(["s3:GetObjectTagging"], ["s3:GetObjectVersionTagging"]),
   PutObjectTagging: byVersion(["s3:PutObjectTagging"], ["s3:PutObjectVersionTagging"]),
   DeleteObjectTagging: byVersion(["s3:DeleteObjectTagging"], ["s3:DeleteObjectVersionTagging"]),

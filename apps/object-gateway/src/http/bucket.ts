@@ -3,6 +3,7 @@ import {
   listBucketsXml,
   locationXml,
   readCreateBucketConfiguration,
+  readLockEnabled,
   readNumber,
   readVersioning,
   S3Error,
@@ -20,10 +21,11 @@ export const createBucket: Operation = async (call, context) => {
   const { bucket, tenant, headers } = call;
   const { store, region } = context;
   const documents = documentsOfNew(headers, tenant, context);
+  const withLocks = readLockEnabled(headers);
   const asked = readCreateBucketConfiguration(await readDocument(call, context)) ?? region;
   if (asked !== region)
     throw new S3Error("IllegalLocationConstraintException", `The ${asked} location constraint is incompatible: this is ${region}.`);
-  await store.createBucket({ bucket, tenant, region, documents });
+  await store.createBucket({ bucket, tenant, region, documents, withLocks });
   return empty(200, [["location", `/${bucket}`]]);
 };
 

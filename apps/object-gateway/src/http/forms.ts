@@ -29,6 +29,7 @@ import { attributesOf } from "./attributes.ts";
 import { withFile } from "./bodies.ts";
 import type { Context, S3Call } from "./call.ts";
 import { checkFeatures } from "./features.ts";
+import { lockOfNew } from "./object-lock.ts";
 import { checksumHeaders, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
 import { FORM_ROUTE, type Route } from "./routes.ts";
 
@@ -176,9 +177,10 @@ async function postObject(call: S3Call, context: Context, { file, bytes, success
   const { bucket, key, headers, judge } = call;
   const attributes = attributesOf(headers);
   const acl = aclOfNew(call, context);
+  const lock = lockOfNew(call);
   const checked = checkedFile(withinBytes(file, bytes), headers);
   const stored = await withFile(call, context, checked, (body) =>
-    context.store.putObject({ bucket, key, body, attributes, acl, precondition: { judge } }),
+    context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition: { judge } }),
   );
   const etag = quoted(stored.etag);
   const location = `${context.scheme}://${headers.one("host") ?? ""}/${target.path === "/" ? "" : `${bucket}/`}${percentEncode(key, "kept")}`;

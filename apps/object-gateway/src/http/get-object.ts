@@ -3,6 +3,7 @@ import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
 import type { Context, Operation, S3Call } from "./call.ts";
 import { expirationHeader } from "./lifecycle.ts";
+import { lockHeadersOf } from "./object-lock.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./bodies.ts";
@@ -25,6 +26,7 @@ export const getObject: Operation = async (call, context) => {
     headers: [
       ["content-length", String(found.lengthBytes)],
       ...objectHeaders(found.object, readOverrides(call.query)),
+      ...lockHeadersOf(call, found.object),
       ...expirationHeader(call, context, found.object),
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),

@@ -1,6 +1,7 @@
 import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
 import type { Operation } from "./call.ts";
 import { expirationHeader } from "./lifecycle.ts";
+import { lockHeadersOf } from "./object-lock.ts";
 import { contentRange, partsCountHeaders, partSpan, rangeHolds, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 
@@ -21,6 +22,7 @@ export const headObject: Operation = async (call, context) => {
     headers: [
       ["content-length", String(span?.lengthBytes ?? object.sizeBytes)],
       ...objectHeaders(object, readOverrides(call.query)),
+      ...lockHeadersOf(call, object),
       ...expirationHeader(call, context, object),
       ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span, object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(object)),

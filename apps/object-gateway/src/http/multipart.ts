@@ -23,6 +23,7 @@ import type { Operation, S3Call } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { listPage } from "./list-page.ts";
+import { lockOfNew } from "./object-lock.ts";
 import { encodingOf, INT_MAX, pageSizeOf, partNumberOf, uploadIdFrom, uploadIdOf } from "./parameters.ts";
 import { checkPartAlgorithm, uploadAlgorithm } from "./part-checksums.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
@@ -31,7 +32,7 @@ import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader,
 export const createMultipartUpload: Operation = async (call, context) => {
   const { bucket, key, headers } = call;
   const checksum = readUploadChecksum(headers);
-  const asked = { attributes: attributesOf(headers), acl: aclOfNew(call, context), checksum };
+  const asked = { attributes: attributesOf(headers), acl: aclOfNew(call, context), lock: lockOfNew(call), checksum };
   const uploadId = guidToText(await context.store.createUpload({ bucket, key, ...asked }));
   const said: readonly Header[] =
     checksum === undefined

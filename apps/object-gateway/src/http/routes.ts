@@ -9,7 +9,6 @@ import {
   getBucketReplication,
   getBucketRequestPayment,
   getBucketWebsite,
-  getObjectLockConfiguration,
 } from "./absent-settings.ts";
 import {
   deleteBucketOwnershipControls,
@@ -59,6 +58,14 @@ import {
 } from "./tagging.ts";
 import { deleteBucketCors, getBucketCors, putBucketCors } from "./cors.ts";
 import { getObject } from "./get-object.ts";
+import {
+  getObjectLegalHold,
+  getObjectLockConfiguration,
+  getObjectRetention,
+  putObjectLegalHold,
+  putObjectLockConfiguration,
+  putObjectRetention,
+} from "./object-lock.ts";
 import { deleteBucketLifecycle, getBucketLifecycleConfiguration, putBucketLifecycleConfiguration } from "./lifecycle.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
 import { headObject } from "./head-object.ts";
@@ -106,7 +113,9 @@ const READ = { query: [...OVERRIDES, "partNumber", "versionId"], headers: ["x-am
 const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
 /** Headers accepted on upload; features.ts checks each value. */
 const GRANTS = ["x-amz-acl", "x-amz-grant-*"];
-const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, "x-amz-storage-class"];
+const LOCKED = ["x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date", "x-amz-object-lock-legal-hold"];
+const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class"];
+const BYPASS = "x-amz-bypass-governance-retention";
 const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner"];
 
 const route = (operation: string, method: Route["method"], level: Level, handle: Operation, options: Options = {}): Route => {
@@ -162,6 +171,11 @@ export const ROUTES: readonly Route[] = [
   route("DeleteBucketLifecycle", "DELETE", "bucket", deleteBucketLifecycle, { picks: ["lifecycle"] }),
   route("GetBucketEncryption", "GET", "bucket", getBucketEncryption, { picks: ["encryption"] }),
   route("GetObjectLockConfiguration", "GET", "bucket", getObjectLockConfiguration, { picks: ["object-lock"] }),
+  route("PutObjectLockConfiguration", "PUT", "bucket", putObjectLockConfiguration, {
+    picks: ["object-lock"],
+    headers: CHECKED,
+    body: true,
+  }),
   route("GetBucketReplication", "GET", "bucket", getBucketReplication, { picks: ["replication"] }),
   route("GetBucketWebsite", "GET", "bucket", getBucketWebsite, { picks: ["website"] }),
   route("GetBucketNotificationConfiguration", "GET", "bucket", getBucketNotificationConfiguration, { picks: ["notification"] }),
@@ -183,7 +197,7 @@ export const ROUTES: readonly Route[] = [
     picks: ["uploads"],
     query: ["prefix", "delimiter", "max-uploads", "encoding-type", "key-marker", "upload-id-marker"],
   }),
-  route("DeleteObjects", "POST", "bucket", deleteObjects, { picks: ["delete"], headers: CHECKED, body: true }),
+  route("DeleteObjects", "POST", "bucket", deleteObjects, { picks: ["delete"], headers: [...CHECKED, BYPASS], body: true }),
 
   route("GetObject", "GET", "object", getObject, READ),
   route("HeadObject", "HEAD", "object", headObject, READ),
@@ -195,7 +209,7 @@ export const ROUTES: readonly Route[] = [
   }),
   route("DeleteObject", "DELETE", "object", deleteObject, {
     query: ["versionId"],
-    headers: ["x-amz-if-match-last-modified-time", "x-amz-if-match-size"],
+    headers: ["x-amz-if-match-last-modified-time", "x-amz-if-match-size", BYPASS],
     conditional: true,
   }),
   route("GetObjectAttributes", "GET", "object", getObjectAttributes, {
@@ -209,6 +223,20 @@ export const ROUTES: readonly Route[] = [
     picks: ["acl"],
     query: ["versionId"],
     headers: [...CHECKED, ...GRANTS],
+    body: true,
+  }),
+  route("GetObjectRetention", "GET", "object", getObjectRetention, { picks: ["retention"], query: ["versionId"] }),
+  route("PutObjectRetention", "PUT", "object", putObjectRetention, {
+    picks: ["retention"],
+    query: ["versionId"],
+    headers: [...CHECKED, BYPASS],
+    body: true,
+  }),
+  route("GetObjectLegalHold", "GET", "object", getObjectLegalHold, { picks: ["legal-hold"], query: ["versionId"] }),
+  route("PutObjectLegalHold", "PUT", "object", putObjectLegalHold, {
+    picks: ["legal-hold"],
+    query: ["versionId"],
+    headers: CHECKED,
     body: true,
   }),
   route("GetObjectTagging", "GET", "object", getObjectTagging, { picks: ["tagging"], query: ["versionId"] }),
@@ -239,7 +267,7 @@ export const FORM_ROUTE: Omit<Route, "handle"> = {
   picks: [],
   copies: false,
   query: [],
-  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", "x-amz-storage-class", "x-amz-checksum-*"],
+  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", ...LOCKED, "x-amz-storage-class", "x-amz-checksum-*"],
   conditional: false,
   body: true,
   makesBucket: false,

@@ -20,6 +20,7 @@ import { aclOfNew } from "./acls.ts";
 import type { Context, Operation, S3Call } from "./call.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
+import { bypassOf, lockOfNew } from "./object-lock.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml } from "./responses.ts";
 
@@ -28,11 +29,12 @@ export const putObject: Operation = async (call, context) => {
   const { bucket, key, headers, judge } = call;
   const attributes = attributesOf(headers);
   const acl = aclOfNew(call, context);
+  const lock = lockOfNew(call);
   const precondition = { ...readPrecondition(headers), judge };
   let sizeBytes: number | undefined;
   const stored = await withUpload(call, context, {}, (body) => {
     sizeBytes = body.lengthBytes;
-    return context.store.putObject({ bucket, key, body, attributes, acl, precondition });
+    return context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition });
   });
   const { etag, checksum, versionId, modifiedMs } = stored;
   const expiration = sizeBytes === undefined ? [] : expirationHeader(call, context, { modifiedMs, sizeBytes, attributes });
@@ -45,6 +47,7 @@ const ONTO_ITSELF = "This copy request is illegal because it is trying to copy a
 export const copyObject: Operation = async (call, context) => {
   const { bucket, key, headers, judge } = call;
   const acl = aclOfNew(call, context);
+  const lock = lockOfNew(call);
   const source = await copySourceOf(call, context);
   const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
@@ -54,7 +57,7 @@ export const copyObject: Operation = async (call, context) => {
   const precondition = { ...readPrecondition(headers), judge };
   const asked = readUploadChecksum(headers)?.algorithm;
   const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
-  const copy = { source, bucket, key, attributes, tags, acl, precondition, digest };
+  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition, digest };
   const copied = await copying(call, context, () => context.store.copyObject(copy));
   return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
 };
@@ -75,9 +78,11 @@ async function tagsToCopy(
 }
 
 /** Success also when there was none, unless the condition asks for one. Without a version a versioned bucket gets a delete marker. */
-export const deleteObject: Operation = async ({ bucket, key, headers, query, judge }, { store }) => {
+export const deleteObject: Operation = async (call, { store }) => {
+  const { bucket, key, headers, query, judge } = call;
   const versionId = query.one("versionId");
-  const deleted = await store.deleteObject({ bucket, key, condition: { ...readDeleteCondition(headers), judge }, versionId });
+  const condition = { ...readDeleteCondition(headers), judge };
+  const deleted = await store.deleteObject({ bucket, key, condition, versionId, bypass: bypassOf(call, key, versionId) });
   return empty(204, [...versionHeader(deleted.versionId), ...(deleted.isMarker ? [["x-amz-delete-marker", "true"] as const] : [])]);
 };
 
@@ -92,7 +97,8 @@ export const deleteObjects: Operation = async (call, context) => {
   const failed: { key: string; versionId: string | undefined; error: S3Error }[] = [];
   const remove = async ({ key, condition, versionId }: (typeof objects)[number]): Promise<Deleted> => {
     const judge = judgeOf(access, call, [versionId === undefined ? "s3:DeleteObject" : "s3:DeleteObjectVersion"], key, versionId);
-    return await context.store.deleteObject({ bucket, key, condition: { ...condition, judge }, versionId });
+    const bypass = bypassOf(call, key, versionId);
+    return await context.store.deleteObject({ bucket, key, condition: { ...condition, judge }, versionId, bypass });
   };
   const deleteOne = (one: (typeof objects)[number]): Promise<unknown> => {
     const { key, versionId } = one;

@@ -130,7 +130,7 @@ export class TestGateway {
     }
   }
 
-  /** All rows but those that a gateway writes by itself (its epoch, its worker id), and all files of blobs with their bytes. */
+  /** All rows but those that a gateway writes by itself (its epoch, its worker id, the time of locks), and all files of blobs with their bytes. */
   async contents(): Promise<readonly string[]> {
     const entries = await this.#store!.range({ from: new Uint8Array(0), to: new Uint8Array(64).fill(0xff), limit: 1_000_000 });
     const rows = entries.filter(({ key }) => !isOfEpochs(key)).map(({ key, value }) => `${hex(key)} ${sha256(value)}`);
@@ -170,9 +170,9 @@ export class TestGateway {
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-/** In the system partition: epochs, instances and worker ids. */
+/** In the system partition: epochs, instances, worker ids and the time of locks. */
 function isOfEpochs(key: Uint8Array): boolean {
-  return /^01000150|^0100015[12]/.test(hex(key));
+  return /^0100015[012]|^01000162/.test(hex(key));
 }
 
 async function filesOf(folder: string): Promise<string[]> {
