@@ -253,6 +253,34 @@ test("config: a server's keys: tokens by role and TLS texts, halves of pairs ref
   assert.ok(nameOnly.kind === "invalid" && /needs tlsServerCaFile too/.test(nameOnly.problems[0]!));
 });
 
+test("config: traces: off by default; an endpoint without credentials, a share, and headers that are secret", () => {
+  const shape = z.strictObject(serverShape).superRefine(checkServer);
+  const server = { listenAddress: "127.0.0.1:1", adminAddress: "127.0.0.1:2" };
+  const loadServer = (keys: object): Loaded<z.output<typeof shape>> =>
+    loadConfig({ name: "app", schema: shape, argv: ["--config", "c"], env: {}, readFile: () => JSON.stringify({ ...server, ...keys }) });
+  const problemOf = (keys: object): string => {
+    const loaded = loadServer(keys);
+    assert.equal(loaded.kind, "invalid", inspect(loaded));
+    return loaded.kind === "invalid" ? loaded.problems.join() : "";
+  };
+  const off = loadServer({});
+  assert.ok(off.kind === "config" && off.config.traceEndpoint === undefined, inspect(off));
+  const on = loadServer({
+    traceEndpoint: "https://collector:4318/v1/traces",
+    traceSampleRatio: 1,
+    traceHeaders: { Authorization: "Bearer x" },
+  });
+  assert.equal(on.kind, "config", inspect(on));
+  assert.match(problemOf({ traceEndpoint: "collector:4318" }), /expected an address of http or https/);
+  assert.match(problemOf({ traceEndpoint: "nothing" }), /expected an address of http or https/);
+  assert.match(problemOf({ traceEndpoint: "http://user:word@collector/" }), /belong into traceHeaders/);
+  assert.match(problemOf({ traceSampleRatio: 1.1 }), /traceSampleRatio/);
+  const broken = problemOf({ traceHeaders: { Authorization: "key-in-parts\nX: y" } });
+  assert.match(broken, /traceHeaders/);
+  assert.ok(!broken.includes("key-in-parts"), "no secret in a problem");
+  assert.match(problemOf({ traceHeaders: { "a b": "x" } }), /traceHeaders/);
+});
+
 test("config: an address that every network reaches: refused while any caller is a client, unless said twice", () => {
   const server = z.strictObject(serverShape).superRefine(checkServer);
   const problemsOf = (...argv: string[]): readonly string[] => {

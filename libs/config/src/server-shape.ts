@@ -2,6 +2,12 @@
 import { z } from "zod";
 import { secret } from "./shape.ts";
 
+const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, "expected a header's value: ASCII without line ends");
+/** What is no address is refused elsewhere. */
+const hasNoCredentials = (text: string): boolean => {
+  const { username, password } = URL.parse(text) ?? { username: "", password: "" };
+  return username === "" && password === "";
+};
 const token = (text: string): z.ZodOptional<z.ZodString> => secret(z.string().min(1)).optional().describe(text);
 const pemFile = (text: string): z.ZodOptional<z.ZodString> => z.string().optional().describe(`PEM file: ${text}`);
 
@@ -60,6 +66,20 @@ export const serverShape = {
     .boolean()
     .default(false)
     .describe("listen at an address that every network reaches, as 0.0.0.0, although clients need neither a token nor a certificate"),
+  traceEndpoint: z
+    .url({ protocol: /^https?$/, error: "expected an address of http or https" })
+    .refine(hasNoCredentials, "has credentials: they belong into traceHeaders")
+    .optional()
+    .describe("where traces go, by OTLP over HTTP in JSON, as http://collector:4318/v1/traces; left out = nothing is traced"),
+  traceSampleRatio: z
+    .number()
+    .min(0)
+    .max(1)
+    .default(0.01)
+    .describe("share of the traces that begin here which is sampled; a caller's traceparent decides for its own"),
+  traceHeaders: secret(z.record(z.string().regex(/^[A-Za-z0-9-]+$/, "expected names of headers"), headerValue))
+    .default({})
+    .describe("headers of what is sent to traceEndpoint, as a collector's authorization"),
   tlsCertificateFile: pemFile("the server's certificate chain; with tlsKeyFile turns TLS on"),
   tlsKeyFile: pemFile("the server's private key"),
   tlsClientCaFile: pemFile("authority of client certificates; with it clients must have one (mutual TLS)"),

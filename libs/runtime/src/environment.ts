@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log, Metrics } from "./observe.ts";
 import type { Random } from "./random.ts";
+import type { Tracer } from "./trace.ts";
 import type { Transport } from "./transport.ts";
 
 /** CRC32C or better, unsigned, passed in because base and domain code imports nothing. With `previous` it goes on from earlier bytes. */
@@ -14,6 +15,8 @@ export interface Environment {
   readonly checksum: Checksum;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Left out: nothing is traced. */
+  readonly tracer?: Tracer | undefined;
   /**
    * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the
    * operator's test configuration names the point.

@@ -1,4 +1,5 @@
 import type { OutputBudget } from "./output-budget.ts";
+import type { Span } from "./trace.ts";
 
 /**
  * The network as an argument. `rpc` implements it over gRPC, `simulation` over a simulated network with the same encoded bytes.
@@ -23,6 +24,8 @@ export interface CallOptions {
   readonly timeoutMs: number;
   readonly metadata?: Metadata;
   readonly signal?: AbortSignal;
+  /** What the call is part of, when that is traced. */
+  readonly span?: Span | undefined;
 }
 
 export interface StreamOptions {
