@@ -45,6 +45,8 @@ const SCALARS: Readonly<Record<string, Scalar>> = {
 
 /** The method that carries a service's unary ones as operations, in frames whose shape libs/rpc/src/frames.ts knows. */
 const SESSION = "Session";
+/** Of every call of a session, beside its operation. */
+const TRACEPARENT_FIELD = 100;
 
 interface Named<Json> {
   /** "Outer_Inner" */
@@ -384,7 +386,7 @@ class CodecWriter {
       const one = messages.get(messages.get(frame)?.field?.find((field) => field.name === list && field.number === 1)?.typeName ?? "");
       const first = (one?.field ?? []).filter((field) => before[field.number - 1] === field.name);
       if (one === undefined || first.length !== before.length) throw new Error(`${frame} is not shaped as frames of sessions are`);
-      return one.field!.filter((field) => !first.includes(field));
+      return one.field!.filter((field) => !first.includes(field) && field.number !== TRACEPARENT_FIELD);
     };
     const replies = casesOf(outputType, "replies", ["call_id", "error"]);
     return casesOf(inputType, "calls", ["call_id", "timeout_ms"]).map(({ jsonName, number }) => {

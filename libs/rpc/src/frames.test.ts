@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServiceContract } from "@concord/protos";
 import type { EchoServiceReply, EchoServiceSessionRequestInit, EchoServiceSessionResponseInit } from "@concord/protos-test";
+import { UNTRACED, type Span } from "@concord/runtime";
 import fc from "fast-check";
 import {
   SessionFrames,
@@ -20,6 +21,9 @@ const client = frames.clientMethod(1 << 20);
 const server = frames.serverMethod(1 << 20);
 const operation = (name: string) => frames.operations.get(name)!;
 
+/** Of a frame nothing else is asked of it. */
+const spanOf = (traceparent: string): Span => ({ traceparent }) as Span;
+
 const callIds = fc.oneof(fc.bigInt(1n, 300n), fc.bigInt(2n ** 53n - 2n, 2n ** 53n + 2n), fc.bigInt(2n ** 63n, 2n ** 64n - 1n));
 const keyOf = (id: bigint): number | bigint => (id < 2n ** 53n ? Number(id) : id);
 const echo = fc.record({ text: fc.string(), number: fc.bigInt(0n, 2n ** 64n - 1n), payload: fc.uint8Array({ maxLength: 200 }) });
@@ -32,24 +36,26 @@ const buffers = (value: object): object =>
   Object.fromEntries(Object.entries(value).map(([name, one]) => [name, one instanceof Uint8Array ? Buffer.from(one) : (one as unknown)]));
 
 test("frames: any calls of a client: the contract reads the same calls, each with what is left of its time", () => {
-  const call = fc.record({ callId: callIds, outcome: outcomes, leftMs: fc.nat(100_000) });
+  const call = fc.record({ callId: callIds, outcome: outcomes, leftMs: fc.nat(100_000), traceparent: fc.constantFrom("", UNTRACED) });
   fc.assert(
     fc.property(fc.array(call, { maxLength: 10 }), (calls) => {
       const frame: OutgoingCalls = {
-        calls: calls.map(({ callId, outcome, leftMs }) => ({
+        calls: calls.map(({ callId, outcome, leftMs, traceparent }) => ({
           callId: keyOf(callId),
           operation: operation(outcome.name),
           request: outcome.value,
           deadlineAtMs: 5000.25 + leftMs,
+          span: traceparent === "" ? undefined : spanOf(traceparent),
         })),
         nowMs: 5000.75,
       };
       const read = session.decodeRequest(client.encodeRequest(frame)).calls;
       assert.deepEqual(
         read.map((one) => ({ ...one, echo: one.echo === undefined ? undefined : buffers(one.echo) })),
-        calls.map(({ callId, outcome: { name, value }, leftMs }) => ({
+        calls.map(({ callId, outcome: { name, value }, leftMs, traceparent }) => ({
           callId,
           timeoutMs: Math.max(1, leftMs),
+          traceparent,
           operation: name,
           echo: name === "echo" ? buffers({ colour: "COLOUR_UNSPECIFIED", ...value }) : undefined,
           ...(name === "logAppend" && { logAppend: value }),
@@ -60,11 +66,21 @@ test("frames: any calls of a client: the contract reads the same calls, each wit
 });
 
 test("frames: any calls of the contract: the server reads the same", () => {
-  const call = fc.record({ callId: callIds, timeoutMs: fc.nat(), outcome: fc.option(outcomes, { nil: undefined }) });
+  const call = fc.record({
+    callId: callIds,
+    timeoutMs: fc.nat(),
+    outcome: fc.option(outcomes, { nil: undefined }),
+    traceparent: fc.constantFrom("", UNTRACED),
+  });
   fc.assert(
     fc.property(fc.array(call, { maxLength: 10 }), (calls) => {
       const message: EchoServiceSessionRequestInit = {
-        calls: calls.map(({ callId, timeoutMs, outcome }) => ({ callId, timeoutMs, ...(outcome && { [outcome.name]: outcome.value }) })),
+        calls: calls.map(({ callId, timeoutMs, outcome, traceparent }) => ({
+          callId,
+          timeoutMs,
+          traceparent,
+          ...(outcome && { [outcome.name]: outcome.value }),
+        })),
         credits: 7,
       };
       const bytes = session.encodeRequest(message);
@@ -74,6 +90,7 @@ test("frames: any calls of the contract: the server reads the same", () => {
         timeoutMs: one.timeoutMs,
         operation: one.operation === undefined ? undefined : operation(one.operation),
         request: one.operation === undefined ? undefined : one[one.operation],
+        traceparent: one.traceparent === "" ? undefined : one.traceparent,
       }));
       assert.deepEqual(read, expected);
     }),
@@ -131,6 +148,17 @@ test("frames: any replies of the contract: the client reads the same replies and
       assert.deepEqual(read, { replies: session.decodeResponse(bytes).replies.map(expectedOf), credits });
     }),
   );
+});
+
+test("frames: a traced call: field 100 beside the operation, in these bytes; one that is not traced has none", () => {
+  const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  const call = { callId: 6, operation: operation("echo"), request: {}, deadlineAtMs: 50 };
+  const bytesOf = (span: Span | undefined): string =>
+    Buffer.from(client.encodeRequest({ calls: [{ ...call, span }], nowMs: 0 })).toString("hex");
+  const head = "08061032";
+  const text = Buffer.from(traceparent).toString("hex");
+  assert.equal(bytesOf(undefined), `0a06${head}1a00`);
+  assert.equal(bytesOf(spanOf(traceparent)), `0a40${head}1a00a20637${text}`);
 });
 
 test("frames: fields of a newer contract, and the id behind the operation: read over, and found", () => {

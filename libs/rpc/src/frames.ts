@@ -5,7 +5,7 @@
 import { Reader, Writer, type MessageFunctions, type Method, type ServiceContract } from "@concord/protos";
 import type { Status, StatusInit } from "@concord/protos/google.rpc";
 import { readStatus, writeStatus } from "@concord/protos/google.rpc.codecs";
-import { assert, unreachable } from "@concord/runtime";
+import { assert, unreachable, type Span } from "@concord/runtime";
 import { encodeLimited, limitedMethod } from "./messages.ts";
 
 /** A bigint from 2^53 on only, so that equal ids are equal keys. */
@@ -15,6 +15,8 @@ export type CallId = number | bigint;
 export interface FrameOperation {
   /** "logAppend": its oneof case. */
   readonly name: string;
+  /** "concord.storage.v1.GroupLogService/Append": its method. */
+  readonly method: string;
   readonly callTag: number;
   readonly replyTag: number;
   readonly request: MessageFunctions;
@@ -28,6 +30,8 @@ export interface OutgoingCall {
   readonly request: object;
   /** Monotonic milliseconds. */
   readonly deadlineAtMs: number;
+  /** Of the call, when it is traced. */
+  readonly span: Span | undefined;
 }
 
 /** `nowMs` is when it leaves: each call takes with it what is left of its time. */
@@ -43,6 +47,8 @@ export interface IncomingCall {
   /** Undefined: the call names none of this service. */
   readonly operation: FrameOperation | undefined;
   readonly request: object | undefined;
+  /** Undefined: the call has none. */
+  readonly traceparent: string | undefined;
 }
 
 export type OutgoingReply =
@@ -79,6 +85,7 @@ const CREDITS_TAG = 16;
 const CALL_ID_TAG = 8;
 const TIMEOUT_TAG = 16;
 const ERROR_TAG = 18;
+const TRACEPARENT_TAG = 802;
 const LENGTH_DELIMITED = 2;
 
 /** A frame is written in one go, so one writer serves all sessions. */
@@ -144,10 +151,12 @@ export class SessionFrames {
     let timeoutMs = 0;
     let operation: FrameOperation | undefined;
     let request: object | undefined;
+    let traceparent: string | undefined;
     while (reader.more) {
       const tag = reader.uint32();
       if (tag === CALL_ID_TAG) callId = reader.id64();
       else if (tag === TIMEOUT_TAG) timeoutMs = reader.uint32();
+      else if (tag === TRACEPARENT_TAG) traceparent = reader.string();
       else {
         const found = this.#byCallTag.get(tag);
         if (found === undefined) reader.skip(tag);
@@ -159,7 +168,7 @@ export class SessionFrames {
         }
       }
     }
-    return { callId, timeoutMs, operation, request };
+    return { callId, timeoutMs, operation, request, traceparent: traceparent === "" ? undefined : traceparent };
   }
 
   #readReplies(reader: Reader): IncomingReplies {
@@ -209,7 +218,7 @@ function operationOf(session: Method, method: Method): FrameOperation[] {
   const fields = session.operations[name];
   if (fields === undefined) return [];
   const { request, response } = method.functions;
-  return [{ name, callTag: tagOf(fields.call), replyTag: tagOf(fields.reply), request, response }];
+  return [{ name, method: method.path.slice(1), callTag: tagOf(fields.call), replyTag: tagOf(fields.reply), request, response }];
 }
 
 function tagOf(field: number): number {
@@ -224,10 +233,12 @@ export function operationName(method: string): string {
 /** The last call first: a Writer writes backwards. */
 function writeCalls(writer: Writer, { calls, nowMs }: OutgoingCalls): void {
   for (let at = calls.length - 1; at >= 0; at -= 1) {
-    const { callId, operation, request, deadlineAtMs } = calls[at]!;
+    const { callId, operation, request, deadlineAtMs, span } = calls[at]!;
     const size = writer.size;
+    if (span !== undefined) writer.string(TRACEPARENT_TAG, span.traceparent);
+    const sizeBefore = writer.size;
     operation.request.write(writer, request);
-    writer.close(operation.callTag, size);
+    writer.close(operation.callTag, sizeBefore);
     writer.uint32(TIMEOUT_TAG, Math.max(1, Math.ceil(deadlineAtMs - nowMs)));
     writer.id64(CALL_ID_TAG, callId);
     writer.close(LIST_TAG, size);

@@ -8,6 +8,7 @@ import {
   ConcordError,
   ERRORS,
   toConcordError,
+  TRACEPARENT_KEY,
   type Applied,
   type CallContext,
   type Clock,
@@ -15,6 +16,8 @@ import {
   type MessageStream,
   type Metrics,
   type ServedMethod,
+  type Span,
+  type Tracer,
 } from "@concord/runtime";
 import { Audit, type AuditedCall } from "./audit.ts";
 import type { Authenticator, Caller, Role } from "./auth.ts";
@@ -45,6 +48,8 @@ export interface HandlerContext extends CallContext {
   readonly caller: Caller;
   /** Undefined: the call came as a unary one. */
   readonly session: SessionContext | undefined;
+  /** Of this call, when it is traced: what it leads to is part of it. */
+  readonly span?: Span | undefined;
 }
 
 /** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
@@ -86,6 +91,7 @@ export interface ServiceEnvironment {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
+  readonly tracer?: Tracer | undefined;
 }
 
 export type ServiceState = "starting" | "serving" | "draining";
@@ -119,6 +125,9 @@ export interface Operation {
 
 /** The context of a call with what becomes of its end. */
 export interface RunContext extends HandlerContext {
+  /** Of its caller, undefined when it sent none. */
+  readonly traceparent: string | undefined;
+  span: Span | undefined;
   /** Called once: with an error, or with the handler's response. */
   finish(error: ConcordError | undefined, response: object | undefined): void;
 }
@@ -238,6 +247,7 @@ class ServedService implements Service, ServiceCore {
       return;
     }
     this.#count(1);
+    if (this.environment.tracer !== undefined) context.span = spanOf(this.environment.tracer, operation.method.path, context);
     const fail = (thrown: unknown): void => this.#finish(operation, context, nowMs, this.#failure(operation, context, thrown), undefined);
     let answer: object | Promise<object>;
     try {
@@ -261,6 +271,7 @@ class ServedService implements Service, ServiceCore {
     const code = error?.code ?? "OK";
     this.#observe(operation, code, startedAtMs);
     this.#audit.answered(context.caller, operation.method.path, code, context);
+    context.span?.end(error?.code);
     context.finish(error, response);
     this.#settleDrained();
   }
@@ -437,6 +448,8 @@ class UnaryContext implements RunContext {
   readonly peer: string;
   readonly caller: Caller;
   readonly session: undefined;
+  readonly traceparent: string | undefined;
+  span: Span | undefined = undefined;
   readonly #base: CallContext;
   readonly #resolve: (response: object) => void;
   readonly #reject: (error: ConcordError) => void;
@@ -449,6 +462,7 @@ class UnaryContext implements RunContext {
     this.metadata = base.metadata;
     this.peer = base.peer;
     this.caller = caller;
+    this.traceparent = base.metadata[TRACEPARENT_KEY];
   }
 
   get signal(): AbortSignal {
@@ -459,6 +473,13 @@ class UnaryContext implements RunContext {
     if (error === undefined) this.#resolve(response!);
     else this.#reject(error);
   }
+}
+
+/** A caller's traceparent decides; without one, only calls of clients begin a trace: those of other servers are part of a client's. */
+function spanOf(tracer: Tracer, path: string, { traceparent, caller }: RunContext): Span | undefined {
+  const name = path.slice(1);
+  if (traceparent !== undefined) return tracer.follow(name, "server", traceparent);
+  return caller.role === "client" ? tracer.begin(name, "server") : undefined;
 }
 
 function operationsOf({ contract, unary, roles }: Definition): ReadonlyMap<string, Operation> {

@@ -14,6 +14,7 @@ import {
   type Clock,
   type MessageStream,
   type Metadata,
+  type Span,
 } from "@concord/runtime";
 import type { MethodOfOperation, OperationName, RequestInitOf, ResponseOf } from "./contract-types.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -42,6 +43,8 @@ export interface SessionClientLimits {
 export interface SessionCallOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal;
+  /** What the call is part of, when that is traced. */
+  readonly span?: Span | undefined;
 }
 
 /** What an operation is given. */
@@ -124,8 +127,9 @@ export class SessionClient<S extends ServiceContract<object>> {
     request: CallRequest<S, O>,
     deadlineAtMs: number,
     owner?: object,
+    span?: Span,
   ): Promise<CallResponse<S, O>> {
-    return this.#begin(operation, request, deadlineAtMs, undefined, owner) as Promise<CallResponse<S, O>>;
+    return this.#begin(operation, request, deadlineAtMs, undefined, owner, span) as Promise<CallResponse<S, O>>;
   }
 
   /** Ends all calls of the owner with the error, as sent or not; the server may still run them. */
@@ -137,13 +141,20 @@ export class SessionClient<S extends ServiceContract<object>> {
   }
 
   /** `call` for an operation that is known at run time only. */
-  callByName(operation: string, request: object, { timeoutMs, signal }: SessionCallOptions): Promise<object> {
-    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal, undefined);
+  callByName(operation: string, request: object, { timeoutMs, signal, span }: SessionCallOptions): Promise<object> {
+    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal, undefined, span);
     const late = new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
     return Promise.reject(this.#refusal(signal) ?? late);
   }
 
-  #begin(name: string, request: object, deadlineAtMs: number, signal: AbortSignal | undefined, owner: object | undefined): Promise<object> {
+  #begin(
+    name: string,
+    request: object,
+    deadlineAtMs: number,
+    signal: AbortSignal | undefined,
+    owner: object | undefined,
+    parent: Span | undefined,
+  ): Promise<object> {
     const operation = this.#frames.operations.get(name);
     assert(operation !== undefined, `${this.#options.contract.name} has no operation ${name}`);
     return new Promise<object>((resolve, reject) => {
@@ -153,7 +164,19 @@ export class SessionClient<S extends ServiceContract<object>> {
         return;
       }
       const callId = (this.#lastCallId += 1);
-      const call: Call = { callId, operation, request, deadlineAtMs, resolve, reject, forgetSignal: undefined, owner, state: "queued" };
+      const span = parent?.child(operation.method, "client");
+      const call: Call = {
+        callId,
+        operation,
+        request,
+        deadlineAtMs,
+        span,
+        resolve,
+        reject,
+        forgetSignal: undefined,
+        owner,
+        state: "queued",
+      };
       if (signal !== undefined) this.#watch(call, signal);
       this.#queue.push(call);
       this.#deadlines.add(deadlineAtMs);
@@ -322,6 +345,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     if (call.state === "queued") this.#settledInQueue += 1;
     call.state = "settled";
     call.forgetSignal?.();
+    call.span?.end(error?.code);
     if (error !== undefined) return call.reject(error);
     assert(response !== undefined, "a call succeeds with a response");
     call.resolve(response);

@@ -2,7 +2,17 @@
  * The server's end of a session stream. Calls of a frame are begun in their order and run concurrently; replies of one turn leave
  * in as few frames as the limits allow; each reply gives its credit back.
  */
-import { ConcordError, RotatingMap, toConcordError, type CallContext, type MessageStream, type Metadata } from "@concord/runtime";
+import {
+  ConcordError,
+  parseTraceparent,
+  RotatingMap,
+  toConcordError,
+  TRACEPARENT_KEY,
+  type CallContext,
+  type MessageStream,
+  type Metadata,
+  type Span,
+} from "@concord/runtime";
 import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
 import { encodeReply, type CallId, type EncodedReply, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
@@ -50,6 +60,8 @@ class Session implements ServerSession, SessionContext {
   /** Calls not yet answered; one that outlived its deadline runs on without its id. */
   readonly #unanswered = new RotatingMap<CallId, RunningCall>();
   readonly #deadlines: Deadlines;
+  /** Of calls that have none of their own. A session outlives the span that opened it, so of its traceparent only a no counts. */
+  readonly #traceparent: string | undefined;
   readonly #endListeners: (() => void)[] = [];
   readonly #frameLabels: { readonly in: Readonly<Record<string, string>>; readonly out: Readonly<Record<string, string>> };
   readonly #output: SessionOutput | undefined;
@@ -71,6 +83,8 @@ class Session implements ServerSession, SessionContext {
     this.peer = context.peer;
     this.metadata = context.metadata;
     this.caller = caller.caller;
+    const opener = context.metadata[TRACEPARENT_KEY];
+    this.#traceparent = opener !== undefined && parseTraceparent(opener)?.isSampled === false ? opener : undefined;
     this.#core = core;
     this.#stream = stream;
     this.#onClosed = onClosed;
@@ -120,11 +134,11 @@ class Session implements ServerSession, SessionContext {
     }
   }
 
-  #begin({ callId, timeoutMs, operation, request }: IncomingCall, nowMs: number): void {
+  #begin({ callId, timeoutMs, operation, request, traceparent }: IncomingCall, nowMs: number): void {
     if (operation === undefined) return this.#refuse(callId, "the call names no operation of this service");
     if (timeoutMs === 0) return this.#refuse(callId, "timeout_ms must be above 0");
     if (this.#unanswered.has(callId)) return this.#refuse(callId, `call_id ${callId} is already in flight`);
-    const call = new RunningCall(this, callId, operation, nowMs + Math.min(timeoutMs, TIMEOUT_MS_MAX));
+    const call = new RunningCall(this, callId, operation, nowMs + Math.min(timeoutMs, TIMEOUT_MS_MAX), traceparent ?? this.#traceparent);
     this.#running += 1;
     this.#unanswered.set(callId, call);
     this.#deadlines.add(call.deadlineAtMs);
@@ -310,15 +324,18 @@ class RunningCall implements RunContext {
   readonly callId: CallId;
   readonly operation: FrameOperation;
   readonly deadlineAtMs: number;
+  readonly traceparent: string | undefined;
+  span: Span | undefined = undefined;
   /** Made on first use of the signal: most handlers never use it. */
   #controller: AbortController | undefined;
   #aborted = false;
 
-  constructor(session: Session, callId: CallId, operation: FrameOperation, deadlineAtMs: number) {
+  constructor(session: Session, callId: CallId, operation: FrameOperation, deadlineAtMs: number, traceparent: string | undefined) {
     this.session = session;
     this.callId = callId;
     this.operation = operation;
     this.deadlineAtMs = deadlineAtMs;
+    this.traceparent = traceparent;
   }
 
   finish(error: ConcordError | undefined, response: object | undefined): void {

@@ -1,6 +1,6 @@
 /** Calls of a channel with the types of the contract. */
 import type { Method, UnaryMethod } from "@concord/protos";
-import type { CallOptions, Channel, StreamOptions } from "@concord/runtime";
+import { spanOver, TRACEPARENT_KEY, type CallOptions, type Channel, type Span, type StreamOptions } from "@concord/runtime";
 
 /** The client's end of a stream: sends requests, receives responses. See MessageStream. */
 export interface TypedStream<RequestInit extends object, Response extends object> {
@@ -18,7 +18,15 @@ export async function callUnary<M extends UnaryMethod>(
   request: Parameters<M["encodeRequest"]>[0],
   options: CallOptions,
 ): Promise<ReturnType<M["decodeResponse"]>> {
-  return (await channel.unary(method, request, options)) as ReturnType<M["decodeResponse"]>;
+  const { span } = options;
+  const answer = span === undefined ? channel.unary(method, request, options) : tracedUnary(channel, method, request, options, span);
+  return (await answer) as ReturnType<M["decodeResponse"]>;
+}
+
+function tracedUnary(channel: Channel, method: UnaryMethod, request: object, options: CallOptions, parent: Span): Promise<object> {
+  const span = parent.child(method.path.slice(1), "client");
+  const metadata = { ...options.metadata, [TRACEPARENT_KEY]: span.traceparent };
+  return spanOver(span, channel.unary(method, request, { ...options, metadata }));
 }
 
 /** A stream that is no session. */

@@ -1,6 +1,6 @@
 /** The service, clocks and recorders of this lib's own tests. */
 import { EchoService, type EchoRequest, type EchoResponseInit } from "@concord/protos-test";
-import { ConcordError, silentLog, type Clock, type Metrics, type Timer } from "@concord/runtime";
+import { ConcordError, silentLog, type Clock, type Metrics, type Timer, type Tracer } from "@concord/runtime";
 import { tokenAuthenticator, type RoleToken } from "../auth.ts";
 import { defineService, type HandlerContext, type Handlers, type Service, type ServiceLimits } from "../service.ts";
 
@@ -18,6 +18,7 @@ export interface EchoOptions {
   readonly metrics?: Metrics;
   readonly limits?: Partial<ServiceLimits>;
   readonly tokens?: readonly RoleToken[];
+  readonly tracer?: Tracer;
 }
 
 /** Echo for clients, LogAppend for coordinators only; serving. */
@@ -38,6 +39,7 @@ export function echoService(options: EchoOptions): Service {
       log: silentLog,
       metrics: options.metrics ?? recordingMetrics(),
       authenticator: tokenAuthenticator(options.tokens ?? TOKENS),
+      tracer: options.tracer,
     },
   );
   service.setState("serving");
