@@ -1,9 +1,9 @@
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom } from "@concord/adapter-node-runtime";
 import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
 import type { ConcordError, Log } from "@concord/runtime";
-import { createMetrics, startAdmin, type Admin } from "@concord/telemetry";
+import { createMetrics, startAdmin, startTracing, type Admin } from "@concord/telemetry";
 import { composeConcord } from "./composition.ts";
 import type { ConcordConfig } from "./config.ts";
 import { CONCORD_METRICS } from "./metrics.ts";
@@ -39,6 +39,7 @@ export interface Program {
 export function openProgram(config: ConcordConfig, options: ProgramOptions): Program {
   const { log, build, env, readFile, processMetrics } = options;
   const metrics = createMetrics({ definitions: CONCORD_METRICS, process: processMetrics, build });
+  const tracing = startTracing(config, { program: "concord", version: build.version, clock: nodeClock, random: nodeRandom, log, metrics });
   const tls = watchTls(config, { readFile, clock: nodeClock, log });
   const failed = Promise.withResolvers<never>();
   let isStopping = (): boolean => false;
@@ -54,6 +55,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       log,
       metrics,
       env,
+      tracer: tracing.tracer,
     }),
     disk: nodeDisk,
     http: nodeHttpServer({
@@ -69,6 +71,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const stop = async (): Promise<void> => {
     tls.close();
     await service.stop();
+    await tracing.close();
     await admin?.close();
   };
   return {

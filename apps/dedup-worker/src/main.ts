@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeDisk, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import type { ConcordError } from "@concord/runtime";
-import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
 
 tuneHeap();
@@ -16,6 +16,14 @@ if (process.argv[2] === "--help") console.log(listUsage(WORKER_LIST));
 const config = configOfProcess("dedup-worker", dedupWorkerSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true, build });
+const tracing = startTracing(config, {
+  program: "dedup-worker",
+  version: build.version,
+  clock: nodeClock,
+  random: nodeRandom,
+  log,
+  metrics,
+});
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
@@ -32,7 +40,7 @@ if (command !== undefined) {
   });
 }
 const failed = Promise.withResolvers<never>();
-const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
 const logDisk = config.logFolder === undefined ? {} : { logDisk: nodeDisk(config.logFolder) };
 const onFailed = (cause: ConcordError): void => failed.reject(cause);
@@ -43,7 +51,13 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });
   await service.start();
-  return { stop: () => service.stop().then(() => admin.close()) };
+  return {
+    stop: () =>
+      service
+        .stop()
+        .then(() => tracing.close())
+        .then(() => admin.close()),
+  };
 }
 
 await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: failed.promise, start });

@@ -2,6 +2,7 @@ import { HEARTBEAT_METRICS } from "@concord/adapter-heartbeats";
 import { DEDUP_METRICS } from "@concord/dedup";
 import { STORE_METRICS } from "@concord/store";
 import { RPC_METRICS } from "@concord/rpc";
+import { TRACE_METRICS } from "@concord/telemetry";
 import { SPACE_METRICS, type MetricDefinition } from "@concord/runtime";
 
 const labels = ["partition"];
@@ -9,6 +10,7 @@ const labels = ["partition"];
 /** Every metric of a dedup-worker. */
 export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
+  ...TRACE_METRICS,
   ...HEARTBEAT_METRICS,
   ...DEDUP_METRICS,
   ...STORE_METRICS,

@@ -40,7 +40,7 @@ export interface ObjectGatewayOptions {
 /** With metadata.ts and object-data.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {
   const { environment } = options;
-  const { clock, random, log, metrics, transport, failpoint } = environment;
+  const { clock, random, log, metrics, transport, failpoint, tracer } = environment;
   const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
   const keys = new Map(
     config.accessKeys.map(({ accessKeyId, secretAccessKey, tenant }) => [accessKeyId, { secret: secretAccessKey, tenant }]),
@@ -54,7 +54,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
     open: (httpAddress, signal) => openGateway(config, options, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: { transport, clock, log, address, reflection },
-    handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, verifier, domain, context }),
+    handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });
 }

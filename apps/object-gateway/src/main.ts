@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDisk, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeObjectGateway, OBJECT_GATEWAY_METRICS, objectGatewaySchema } from "./index.ts";
 
 tuneHeap();
@@ -13,12 +13,20 @@ const build = buildOf(import.meta.dirname, process.version, readFile);
 const config = configOfProcess("object-gateway", objectGatewaySchema, process, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: OBJECT_GATEWAY_METRICS, process: true, build });
+const tracing = startTracing(config, {
+  program: "object-gateway",
+  version: build.version,
+  clock: nodeClock,
+  random: nodeRandom,
+  log,
+  metrics,
+});
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 let isStopping = (): boolean => false;
 const service = composeObjectGateway(config, {
-  environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
+  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
   disk: nodeDisk(config.dataFolder),
   ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
   http: nodeHttpServer({
@@ -37,7 +45,13 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
-  return { stop: () => service.stop().then(() => admin.close()) };
+  return {
+    stop: () =>
+      service
+        .stop()
+        .then(() => tracing.close())
+        .then(() => admin.close()),
+  };
 }
 
 await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });

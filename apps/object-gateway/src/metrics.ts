@@ -3,11 +3,13 @@ import { ENGINE_METRICS } from "@concord/engine";
 import { STORE_METRICS } from "@concord/store";
 import { OBJECTS_METRICS } from "@concord/objects";
 import { RPC_METRICS } from "@concord/rpc";
+import { TRACE_METRICS } from "@concord/telemetry";
 import { SPACE_METRICS, type MetricDefinition } from "@concord/runtime";
 
 /** Every metric an object-gateway reports. Labels are names of operations and codes, never keys or buckets. */
 export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   ...RPC_METRICS,
+  ...TRACE_METRICS,
   ...HTTP_METRICS,
   ...ENGINE_METRICS,
   ...STORE_METRICS,

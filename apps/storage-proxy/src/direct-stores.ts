@@ -30,7 +30,7 @@ export function directStores(serving: Serving): DirectStores {
     },
     status: async (group, timeoutMs) => serving().groupLog.status(group, timeoutMs),
     raise: async (owner, timeoutMs) => serving().groupLog.raise(owner, timeoutMs),
-    append: async (request, timeoutMs) => serving().groupLog.append(request, timeoutMs),
+    append: async (request, timeoutMs, span) => serving().groupLog.append(request, timeoutMs, span),
     verify: async (owner, timeoutMs) => serving().groupLog.verify(owner, timeoutMs),
     advance: async (request, timeoutMs) => serving().groupLog.advance(request, timeoutMs),
   };
@@ -45,7 +45,7 @@ export function directStores(serving: Serving): DirectStores {
     read: async (partition, keys) => objectMetadataOf(serving()).read(partition, keys),
     range: async (partition, range) => objectMetadataOf(serving()).range(partition, range),
     readCounters: async (partition, key) => objectMetadataOf(serving()).readCounters(partition, key),
-    commit: async (commit) => objectMetadataOf(serving()).commit(commit),
+    commit: async (commit, span) => objectMetadataOf(serving()).commit(commit, span),
   };
   return { rows, groupLog, localRows, objectMetadata, admit: async () => serving().admit() };
 }

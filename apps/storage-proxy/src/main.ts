@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
 
 tuneHeap();
@@ -14,10 +14,20 @@ const config = configOfProcess("storage-proxy", storageProxySchema, configured, 
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 if (command !== undefined) await endWithSchemaCommand(command, { config, clock: nodeClock, log, process });
 const metrics = createMetrics({ definitions: STORAGE_PROXY_METRICS, process: true, build });
+const tracing = startTracing(config, {
+  program: "storage-proxy",
+  version: build.version,
+  clock: nodeClock,
+  random: nodeRandom,
+  log,
+  metrics,
+});
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
-const service = composeStorageProxy(config, { environment: nodeEnvironment({ transport, log, metrics, env: process.env }) });
+const service = composeStorageProxy(config, {
+  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
+});
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
@@ -25,7 +35,13 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
   log.info("admin", { address: admin.address });
   await service.start();
-  return { stop: () => service.stop().then(() => admin.close()) };
+  return {
+    stop: () =>
+      service
+        .stop()
+        .then(() => tracing.close())
+        .then(() => admin.close()),
+  };
 }
 
 await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });

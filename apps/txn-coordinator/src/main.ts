@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { COORDINATOR_LIST, endWithListCommand, listCommandOf, listUsage } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
 
 tuneHeap();
@@ -15,6 +15,14 @@ if (process.argv[2] === "--help") console.log(listUsage(COORDINATOR_LIST));
 const config = configOfProcess("txn-coordinator", txnCoordinatorSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: TXN_COORDINATOR_METRICS, process: true, build });
+const tracing = startTracing(config, {
+  program: "txn-coordinator",
+  version: build.version,
+  clock: nodeClock,
+  random: nodeRandom,
+  log,
+  metrics,
+});
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
@@ -26,7 +34,7 @@ if (command !== undefined) {
 }
 const failed = Promise.withResolvers<never>();
 const service = composeTxnCoordinator(config, {
-  environment: nodeEnvironment({ transport, log, metrics, env: process.env }),
+  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
   onFailed: (cause) => failed.reject(cause),
 });
 
@@ -35,7 +43,13 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });
   await service.start();
-  return { stop: () => service.stop().then(() => admin.close()) };
+  return {
+    stop: () =>
+      service
+        .stop()
+        .then(() => tracing.close())
+        .then(() => admin.close()),
+  };
 }
 
 await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: failed.promise, start });

@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { Checksum, Environment, Log, Metrics, Transport } from "@concord/runtime";
+import type { Checksum, Environment, Log, Metrics, Tracer, Transport } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
@@ -13,10 +13,11 @@ export interface NodeEnvironmentOptions {
   readonly metrics: Metrics;
   /** The process's environment variables: the failpoint is read from them. */
   readonly env: NodeJS.ProcessEnv;
+  readonly tracer?: Tracer | undefined;
 }
 
 /** The real world for a service factory. */
 export function nodeEnvironment(options: NodeEnvironmentOptions): Environment {
-  const { transport, log, metrics, env } = options;
-  return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, failpoint: nodeFailpoint(env) };
+  const { transport, log, metrics, env, tracer } = options;
+  return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, failpoint: nodeFailpoint(env), tracer };
 }

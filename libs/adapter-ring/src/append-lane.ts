@@ -1,7 +1,7 @@
 import type { LogAppendReply, LogAppendRequest } from "@concord/group-log";
 import type * as wire from "@concord/protos-storage";
 import { fromStatus } from "@concord/rpc";
-import { assert, ConcordError, seqOf, toConcordError, type Clock } from "@concord/runtime";
+import { assert, ConcordError, seqOf, toConcordError, type Clock, type Span } from "@concord/runtime";
 import { entryToWire, logStateFromWire } from "./log-messages.ts";
 import { LANE_BYTES_MAX, LANE_MESSAGE_BYTES_TARGET, LANE_MESSAGE_APPENDS_MAX } from "./limits.ts";
 import type { PeerSession } from "./peer-session.ts";
@@ -10,6 +10,7 @@ interface Waiting {
   readonly request: LogAppendRequest;
   readonly bytes: number;
   readonly deadlineAtMs: number;
+  readonly span: Span | undefined;
   readonly resolve: (reply: LogAppendReply) => void;
   readonly reject: (error: ConcordError) => void;
 }
@@ -37,11 +38,11 @@ export class AppendLane {
   }
 
   /** OVERLOADED, `applied: no`: too much waits for this peer. */
-  append(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply> {
+  append(request: LogAppendRequest, timeoutMs: number, span?: Span): Promise<LogAppendReply> {
     const bytes = bytesOf(request);
     if (this.#waitingBytes + bytes > LANE_BYTES_MAX) return Promise.reject(overloaded(this.#peer.name));
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ request, bytes, deadlineAtMs: this.#clock.monotonicMs() + timeoutMs, resolve, reject });
+      this.#waiting.push({ request, bytes, deadlineAtMs: this.#clock.monotonicMs() + timeoutMs, span, resolve, reject });
       this.#waitingBytes += bytes;
       if (this.#state.kind === "idle") this.#collect();
     });
@@ -63,7 +64,9 @@ export class AppendLane {
     this.#state = { kind: "sent" };
     let deadlineAtMs = nowMs;
     for (const append of appends) deadlineAtMs = Math.max(deadlineAtMs, append.deadlineAtMs);
-    this.#peer.call("replicate", { appends: appends.map(({ request }) => appendToWire(request)) }, deadlineAtMs - nowMs).then(
+    // The call is part of the first trace in it; the others show how long their appends took.
+    const span = appends.find((append) => append.span !== undefined)?.span;
+    this.#peer.call("replicate", { appends: appends.map(({ request }) => appendToWire(request)) }, deadlineAtMs - nowMs, span).then(
       ({ appended }) => this.#answered(appends, appended),
       (thrown: unknown) => {
         const error = toConcordError(thrown);

@@ -8,6 +8,7 @@ import {
   type Log,
   type Metadata,
   type Metrics,
+  type Span,
   type Timer,
   type Transport,
 } from "@concord/runtime";
@@ -81,10 +82,11 @@ export class PeerSession {
     operation: O,
     request: CallRequest<ReplicaService, O>,
     timeoutMs: number,
+    span?: Span,
   ): Promise<CallResponse<ReplicaService, O>> {
     try {
       if (this.#greeting.kind !== "done") await this.#greet(timeoutMs);
-      const response = await this.#session.call(operation, request, { timeoutMs });
+      const response = await this.#session.call(operation, request, { timeoutMs, span });
       this.#found();
       return response;
     } catch (thrown) {

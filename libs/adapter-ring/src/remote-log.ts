@@ -9,7 +9,7 @@ import type {
 } from "@concord/group-log";
 import type { GroupOwner } from "@concord/ports";
 import type * as wire from "@concord/protos-storage";
-import type { Seq } from "@concord/runtime";
+import type { Seq, Span } from "@concord/runtime";
 import { AppendLane } from "./append-lane.ts";
 import { logStateFromWire } from "./log-messages.ts";
 import type { PeerSession } from "./peer-session.ts";
@@ -35,8 +35,8 @@ export class RemoteLogReplica implements LogReplica {
     return { promised: response.promised, state: logStateFromWire(response.state) };
   }
 
-  logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply> {
-    return this.#lane.append(request, timeoutMs);
+  logAppend(request: LogAppendRequest, timeoutMs: number, span?: Span): Promise<LogAppendReply> {
+    return this.#lane.append(request, timeoutMs, span);
   }
 
   async logState(group: string, timeoutMs: number): Promise<ReplicaLogState> {

@@ -1,6 +1,17 @@
 import type { ServiceContract } from "@concord/protos";
 import { bearer, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
-import { assert, ConcordError, toConcordError, type Channel, type Clock, type ErrorCode, type Transport } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  toConcordError,
+  TRACEPARENT_KEY,
+  UNTRACED,
+  type Channel,
+  type Clock,
+  type ErrorCode,
+  type Span,
+  type Transport,
+} from "@concord/runtime";
 import { HOME_RETRY_MS } from "./limits.ts";
 
 export interface StorageProxyAddress {
@@ -52,6 +63,7 @@ interface TurnOptions {
   /** Of one proxy. */
   readonly shareMs: number;
   readonly isElsewhere: (error: ConcordError) => boolean;
+  readonly span?: Span | undefined;
 }
 
 /**
@@ -68,14 +80,21 @@ export class ProxyCalls<S extends ServiceContract<object>> {
   constructor({ channels, options }: ProxyChannels, contract: S) {
     const { clock, coordinatorToken } = options;
     this.#clock = clock;
-    this.#sessions = channels.map((channel) => new SessionClient({ channel, contract, clock, metadata: bearer(coordinatorToken) }));
+    // Its calls are part of its clients' traces, or of none.
+    const metadata = { ...bearer(coordinatorToken), [TRACEPARENT_KEY]: UNTRACED };
+    this.#sessions = channels.map((channel) => new SessionClient({ channel, contract, clock, metadata }));
   }
 
   /** Rejects with the last proxy's error when all failed; with the first that is not about the proxy itself. */
-  async call<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, timeoutMs: number): Promise<CallResponse<S, O>> {
+  async call<O extends OperationName<S>>(
+    operation: O,
+    request: CallRequest<S, O>,
+    timeoutMs: number,
+    span?: Span,
+  ): Promise<CallResponse<S, O>> {
     const shareMs = Math.ceil(timeoutMs / this.#sessions.length);
     if (this.#current !== 0) this.#probePreferred(operation, request, shareMs);
-    return this.#inTurn(operation, request, { timeoutMs, shareMs, isElsewhere: ({ code }) => ELSEWHERE.has(code) });
+    return this.#inTurn(operation, request, { timeoutMs, shareMs, isElsewhere: ({ code }) => ELSEWHERE.has(code), span });
   }
 
   /** Of what must not be carried out twice: another proxy gets it only when this one certainly has not carried it out. */
@@ -85,7 +104,7 @@ export class ProxyCalls<S extends ServiceContract<object>> {
   }
 
   async #inTurn<O extends OperationName<S>>(operation: O, request: CallRequest<S, O>, options: TurnOptions): Promise<CallResponse<S, O>> {
-    const { timeoutMs, shareMs, isElsewhere } = options;
+    const { timeoutMs, shareMs, isElsewhere, span } = options;
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const first = this.#current;
     let last: ConcordError | undefined;
@@ -94,7 +113,7 @@ export class ProxyCalls<S extends ServiceContract<object>> {
       const leftMs = deadlineAtMs - this.#clock.monotonicMs();
       if (leftMs <= 0) break;
       try {
-        const response = await this.#sessions[at]!.call(operation, request, { timeoutMs: Math.min(leftMs, shareMs) });
+        const response = await this.#sessions[at]!.call(operation, request, { timeoutMs: Math.min(leftMs, shareMs), span });
         if (tried > 0) this.#settleOn(at);
         return response;
       } catch (thrown) {

@@ -1,7 +1,7 @@
 import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome } from "@concord/ports";
 import { GroupLogService, type AppendRequest as WireAppend, type LogTail as WireTail } from "@concord/protos-storage";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
-import { epochOf, isTimestampUs, seqOf, type Epoch } from "@concord/runtime";
+import { epochOf, isTimestampUs, seqOf, type Epoch, type Span } from "@concord/runtime";
 import { EXCHANGES_MAX } from "./limits.ts";
 import { ProxyCalls, type ProxyChannels } from "./proxy-calls.ts";
 import { malformedAnswer } from "./storage-proxy-rows.ts";
@@ -44,10 +44,10 @@ export class StorageProxyGroupLog implements GroupLog {
     }
   }
 
-  async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
+  async append(request: AppendRequest, timeoutMs: number, span?: Span): Promise<AppendOutcome> {
     const { bytes, decided, ...rest } = request;
     const message: WireAppend = { ...rest, content: bytes, decidedSeq: decided.seq, decidedEpoch: decided.epoch };
-    const response = await this.#calls.call("append", message, timeoutMs);
+    const response = await this.#calls.call("append", message, timeoutMs, span);
     switch (response.result) {
       case "logged":
         return { kind: "logged" };

@@ -11,7 +11,7 @@ import {
   type MetadataWrite,
   type ObjectMetadata,
 } from "@concord/ports";
-import { ConcordError, sleep, toHex, type Clock } from "@concord/runtime";
+import { ConcordError, sleep, toHex, type Clock, type Span } from "@concord/runtime";
 import { CALL_TIMEOUT_MS_DEFAULT, COUNTER_SLOTS, LOCK_KEYS_MAX, PAGE_ROWS, READ_KEYS_MAX } from "./limits.ts";
 import {
   counterKey,
@@ -96,12 +96,12 @@ export class TransactionMetadata implements ObjectMetadata {
     });
   }
 
-  async commit(commit: MetadataCommit): Promise<MetadataOutcome> {
+  async commit(commit: MetadataCommit, span?: Span): Promise<MetadataOutcome> {
     const own = prepare(commit);
     try {
       const entity = { table: ROWS, key: rowKey(commit.partition, NO_ROW) };
       // A gateway refuses new objects by itself, and deletes and collects by writes.
-      const options = { deadlineMs: this.#timeoutMs, mode: "shared", freesSpace: true } as const;
+      const options = { deadlineMs: this.#timeoutMs, mode: "shared", freesSpace: true, span } as const;
       return await this.#client.runTransaction(entity, (txn) => attempt(txn, own), options);
     } catch (thrown) {
       const error = fromClient(thrown);

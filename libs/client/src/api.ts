@@ -61,6 +61,25 @@ export interface ConnectOptions {
   readonly standbyDelayMs?: number;
   /** Time budget of a call outside transactions. Default 5000. */
   readonly timeoutMs?: number;
+  /** Asked for a span of each call and transaction; those that it gives are traced, down to the disks. Left out: the servers decide. */
+  readonly tracer?: ClientTracer;
+}
+
+/** Work that is traced, as a program's OpenTelemetry has it. */
+export interface TraceSpan {
+  /** W3C text of it, which servers receive. */
+  readonly traceparent: string;
+  child(name: string, kind?: "internal" | "server" | "client"): TraceSpan;
+  link(other: TraceSpan): void;
+  set(key: string, value: string | number): void;
+  /** Once; `code`: of the error it ended with. */
+  end(code?: string): void;
+}
+
+/** Of the program: the span it has under way is the parent. */
+export interface ClientTracer {
+  /** Undefined: this one is not sampled. */
+  begin(name: string, kind: "internal" | "server" | "client"): TraceSpan | undefined;
 }
 
 export interface CallOptions {
@@ -134,6 +153,8 @@ export interface TransactionOptions {
   readonly freesSpace?: boolean;
   /** How the entity's row is locked; default "exclusive". */
   readonly mode?: "exclusive" | "shared";
+  /** What the transaction is part of, when that is traced. */
+  readonly span?: TraceSpan | undefined;
 }
 
 /** What a transaction's function works with. Rows are of one transaction group: that of the entity. */

@@ -1,7 +1,7 @@
 import type { CqlStatementInit } from "@concord/protos-common";
 import type { QueryRequestInit, QueryResponse, ReadRangeRequestInit, ReadRequestInit } from "@concord/protos-storage";
 import { TransactionService, type ExecuteRequestInit } from "@concord/protos-txn";
-import { newTimeId, sleep, timeIdToBytes } from "@concord/runtime";
+import { newTimeId, sleep, spanOver, timeIdToBytes } from "@concord/runtime";
 import type {
   BatchOptions,
   BatchResult,
@@ -76,7 +76,10 @@ export class RoutingClient implements ConcordClient {
   }
 
   runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
-    return runTransaction(this.#context, entity, work, options);
+    const { tracer } = this.#context;
+    const span = options.span?.child("transaction", "client") ?? tracer?.begin("transaction", "client");
+    if (span === undefined) return runTransaction(this.#context, entity, work, options);
+    return spanOver(span, runTransaction(this.#context, entity, work, { ...options, span }));
   }
 
   async start(entity: Entity, options: TransactionOptions = {}): Promise<OpenTransaction> {

@@ -23,7 +23,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
   const { coordinators = [], storageProxies = [], dedupWorker, timeoutMs = CALL_TIMEOUT_MS } = options;
   const hasRows = coordinators.length + storageProxies.length > 0;
   if (!hasRows && dedupWorker === undefined) throw clientError("MALFORMED_REQUEST", "give coordinators, storageProxies or dedupWorker");
-  const connections = new Connections(transport, clock, options.token);
+  const connections = new Connections(transport, clock, options);
   const directory = new Directory({ connections, clock, coordinators, storageProxies, timeoutMs });
   const { datacenter, speculationDelayMs = SPECULATION_DELAY_MS, standbyDelayMs = STANDBY_DELAY_MS } = options;
   const storage = new Storage({ connections, directory, clock, random, datacenter, speculationDelayMs, timeoutMs });
@@ -46,6 +46,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     watch,
     standbyDelayMs,
     queuedStarts: new HedgeBudget(clock),
+    tracer: options.tracer,
     clock,
     random,
     timeoutMs,

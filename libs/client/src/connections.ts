@@ -13,6 +13,9 @@ import {
 } from "@concord/rpc";
 import {
   ConcordError,
+  spanOver,
+  TRACEPARENT_KEY,
+  UNTRACED,
   type Channel,
   type Clock,
   type MessageStream,
@@ -20,6 +23,7 @@ import {
   type MethodDescriptor,
   type Transport,
 } from "@concord/runtime";
+import type { ClientTracer } from "./api.ts";
 
 /** Services that have a session stream; calls of the others are unary. */
 export type SessionService = TransactionService | RowsService | BatchService | IngestService | OutputService | WindowService;
@@ -35,12 +39,15 @@ export class Connections {
   readonly #transport: Transport;
   readonly #clock: Clock;
   readonly #metadata: Metadata;
+  readonly #tracer: ClientTracer | undefined;
   readonly #peers = new Map<string, Peer>();
 
-  constructor(transport: Transport, clock: Clock, token: string | undefined) {
+  constructor(transport: Transport, clock: Clock, { token, tracer }: { readonly token?: string; readonly tracer?: ClientTracer }) {
     this.#transport = transport;
     this.#clock = clock;
-    this.#metadata = bearer(token);
+    this.#tracer = tracer;
+    // What is traced says so call by call.
+    this.#metadata = tracer === undefined ? bearer(token) : { ...bearer(token), [TRACEPARENT_KEY]: UNTRACED };
   }
 
   /** An operation of a session stream, by the name of its oneof case. */
@@ -51,7 +58,11 @@ export class Connections {
     request: CallRequest<S, O>,
     options: SessionCallOptions,
   ): Promise<CallResponse<S, O>> {
-    return this.session(address, service).call(operation, request, options);
+    const session = this.session(address, service);
+    const span = this.#tracer?.begin(operation, "client");
+    return span === undefined
+      ? session.call(operation, request, options)
+      : spanOver(span, session.call(operation, request, { ...options, span }));
   }
 
   /** The session with the service at the address, for many calls. */
@@ -82,7 +93,10 @@ export class Connections {
     request: Parameters<M["encodeRequest"]>[0],
     timeoutMs: number,
   ): Promise<ReturnType<M["decodeResponse"]>> {
-    return callUnary(this.#peer(address).channel, method, request, { timeoutMs, metadata: this.#metadata });
+    const { channel } = this.#peer(address);
+    const span = this.#tracer?.begin(method.name, "client");
+    const call = callUnary(channel, method, request, { timeoutMs, metadata: this.#metadata, span });
+    return span === undefined ? call : spanOver(span, call);
   }
 
   close(): void {

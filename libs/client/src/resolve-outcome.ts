@@ -1,7 +1,7 @@
 import type { RowKeyInit } from "@concord/protos-common";
 import { TransactionService, type ResolveOutcomeRequestInit, type ResolveOutcomeResponse } from "@concord/protos-txn";
 import { backoff, fromHex, sleep, type Clock, type Random } from "@concord/runtime";
-import type { CommitToken, Outcome } from "./api.ts";
+import type { ClientTracer, CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
@@ -19,6 +19,7 @@ export interface TransactionContext {
   /** A start is queued at the standbys after this long; Infinity = never (TX18). */
   readonly standbyDelayMs: number;
   readonly queuedStarts: HedgeBudget;
+  readonly tracer?: ClientTracer | undefined;
 }
 
 /** Asks until a coordinator knows, or the deadline: again after a pause, and at once when the group is served under a newer epoch. */

@@ -11,7 +11,7 @@ import {
   type StartResponse,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName, SessionClient } from "@concord/rpc";
-import { newTimeIdBytes, toHex } from "@concord/runtime";
+import { newTimeIdBytes, toHex, type Span } from "@concord/runtime";
 import type {
   CommitToken,
   Entity,
@@ -53,6 +53,8 @@ export interface StartOptions {
   readonly mode: "exclusive" | "shared";
   readonly maxCommitDelayMs: number;
   readonly freesSpace: boolean;
+  /** What its calls are part of, when that is traced. */
+  readonly span?: Span | undefined;
 }
 
 /** The operations of an open transaction, which are numbered. */
@@ -421,7 +423,7 @@ export class SessionTransaction implements OpenTransaction {
     request: CallRequest<TransactionService, O>,
   ): Promise<CallResponse<TransactionService, O>> {
     if (this.#serving.hasMoved) return Promise.reject(movedError());
-    return this.#session.callUntil(name, request, this.#options.deadlineAtMs, this.#serving);
+    return this.#session.callUntil(name, request, this.#options.deadlineAtMs, this.#serving, this.#options.span);
   }
 
   #touches(keys: readonly RowKeyInit[]): boolean {

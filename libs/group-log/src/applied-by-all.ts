@@ -38,9 +38,9 @@ export class AppliedByAll {
         return replica.reachable;
       },
       logRaise: (owner, timeoutMs) => replica.logRaise(owner, timeoutMs),
-      logAppend: async (request, timeoutMs) => {
+      logAppend: async (request, timeoutMs, span) => {
         const incarnation = this.#incarnationOf(name);
-        const reply = await replica.logAppend(request, timeoutMs);
+        const reply = await replica.logAppend(request, timeoutMs, span);
         if (incarnation === this.#incarnationOf(name))
           this.#note(request.group, name, reply.result === "accepted" ? reply.appliedSeq : reply.state.appliedSeq);
         return reply;

@@ -1,5 +1,5 @@
 import type { StepRunner, StoreStep } from "@concord/ports";
-import type { Clock, Log, Seq } from "@concord/runtime";
+import { spanOver, type Clock, type Log, type Seq, type Span } from "@concord/runtime";
 import { CatchUp } from "./catch-up.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogReplica } from "./replica.ts";
@@ -26,8 +26,9 @@ export function localLogReplica(options: LocalReplicaOptions): LogReplica {
     name,
     reachable: true,
     logRaise: (request, timeoutMs) => submit(timeoutMs, () => log.raise(request)),
-    logAppend: async (request, timeoutMs) => {
-      const reply = await submit(timeoutMs, () => log.append(request));
+    logAppend: async (request, timeoutMs, span) => {
+      const step = submit(timeoutMs, () => log.append(request));
+      const reply = await (span === undefined ? step : spanOver(journalWrite(name, span), step));
       // The owner helps where it can; what it knows to be decided and cannot bring the peers may have.
       const { seq } = request.decided;
       if (reply.result === "gap" && reply.state.lastSeq < seq) catchUp.follow(request.group, seq);
@@ -42,4 +43,11 @@ export function localLogReplica(options: LocalReplicaOptions): LogReplica {
     },
     logCatchUp: (group: string, seq: Seq, timeoutMs) => catchUp.reach(group, seq, timeoutMs),
   };
+}
+
+/** Its answer comes when what it wrote is on disk (I1). */
+function journalWrite(replica: string, parent: Span): Span {
+  const span = parent.child("journal write");
+  span.set("replica", replica);
+  return span;
 }

@@ -1,5 +1,16 @@
 import type { AppendRequest, LogEntry } from "@concord/ports";
-import { assert, ConcordError, nextSeq, toConcordError, unreachable, type Clock, type Epoch, type Log, type Seq } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  nextSeq,
+  toConcordError,
+  unreachable,
+  type Clock,
+  type Epoch,
+  type Log,
+  type Seq,
+  type Span,
+} from "@concord/runtime";
 import { LINK_IN_FLIGHT_MAX, LOG_READ_BYTES_MAX, LOG_READ_ENTRIES_MAX, OFFER_ATTEMPTS_MAX } from "./limits.ts";
 import type { LogAppendReply, LogAppendRequest, LogReplica, ReplicaLogState } from "./replica.ts";
 
@@ -42,6 +53,7 @@ export interface OfferRound {
   readonly acceptance: Acceptance;
   /** Hears of a replica that has promised a newer epoch, or the same to another owner. */
   readonly onRefused: (replica: string) => void;
+  readonly span?: Span | undefined;
 }
 
 /** Whether any replica accepted; known when one did, when a majority is behind, so that none may, or when all have ended. */
@@ -191,7 +203,7 @@ export class ReplicaLink {
   }
 
   #append(round: OfferRound, request: LogAppendRequest): Promise<LogAppendReply> {
-    return this.replica.logAppend(request, this.#remainingMs(round));
+    return this.replica.logAppend(request, this.#remainingMs(round), round.span);
   }
 
   #remainingMs(round: OfferRound): number {

@@ -1,5 +1,5 @@
 import type { AdvanceRequest, DecidedMark, GroupOwner, LogEntry } from "@concord/ports";
-import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
+import type { Epoch, Seq, Span, TimestampUs } from "@concord/runtime";
 
 /** What one replica knows of a group (TXR1). */
 export interface ReplicaLogState {
@@ -70,7 +70,7 @@ export interface LogReplica {
   /** False: it is known to be gone, and nothing got through since. One that is slow, or not yet asked, is reachable. */
   readonly reachable: boolean;
   logRaise(owner: GroupOwner, timeoutMs: number): Promise<LogRaiseReply>;
-  logAppend(request: LogAppendRequest, timeoutMs: number): Promise<LogAppendReply>;
+  logAppend(request: LogAppendRequest, timeoutMs: number, span?: Span): Promise<LogAppendReply>;
   /** State without entries. */
   logState(group: string, timeoutMs: number): Promise<ReplicaLogState>;
   /** State with the entries asked for, kept ones included; a page of LOG_READ_BYTES_MAX. */

@@ -1,5 +1,5 @@
 import type { AdvanceRequest, AppendOutcome, AppendRequest, GroupLog, GroupOwner, LogTail, RaiseOutcome } from "@concord/ports";
-import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log, type Seq } from "@concord/runtime";
+import { assert, ConcordError, silentLog, type Clock, type Epoch, type Log, type Seq, type Span } from "@concord/runtime";
 import { checkAdvance, checkAppendRequest, checkOwned, encodedName } from "./check-requests.ts";
 import { collect } from "./collect.ts";
 import { AppliedByAll } from "./applied-by-all.ts";
@@ -117,9 +117,9 @@ export class RingGroupLog implements GroupLog {
   }
 
   /** SEQUENCE_GAP: what comes before the entry is not there. IDEMPOTENCY_MISMATCH: (seq, epoch) is taken by other content. MALFORMED_REQUEST: also of rows that do not decode. */
-  async append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome> {
+  async append(request: AppendRequest, timeoutMs: number, span?: Span): Promise<AppendOutcome> {
     checkAppendRequest(request);
-    const offers = this.#offerToAll(request, timeoutMs);
+    const offers = this.#offerToAll(request, timeoutMs, span);
     return collect(this.#clock, timeoutMs, offers, (answers, pending) => this.#appended(request.epoch, answers, pending));
   }
 
@@ -239,12 +239,12 @@ export class RingGroupLog implements GroupLog {
     return { kind: "unknown" };
   }
 
-  #offerToAll(request: AppendRequest, timeoutMs: number): Promise<Offer>[] {
+  #offerToAll(request: AppendRequest, timeoutMs: number, span: Span | undefined): Promise<Offer>[] {
     const deadlineAtMs = this.#clock.monotonicMs() + timeoutMs;
     const appliedByAllSeq: Seq = this.#applied.seqOf(request.group);
     const acceptance = new Acceptance(this.#links);
     const onRefused = (replica: string): void => this.#followers.refused(request.group, replica);
-    const round = { request, appliedByAllSeq, deadlineAtMs, links: this.#links, acceptance, onRefused };
+    const round = { request, appliedByAllSeq, deadlineAtMs, links: this.#links, acceptance, onRefused, span };
     return this.#links.map((link) => link.offer(round));
   }
 }

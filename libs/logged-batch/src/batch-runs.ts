@@ -129,7 +129,15 @@ function prepare(request: BatchRequest, timestampUs: TimestampUs): PreparedBatch
   const encoded = mutations.map(encodeMutation);
   const bytes = encoded.reduce((sum, mutation) => sum + mutation.length, 0);
   if (bytes > BATCH_BYTES_MAX) throw tooLarge("BATCH_BYTES_MAX", BATCH_BYTES_MAX, bytes);
-  return { id: request.id, timestampUs, rowCount, mutations: encoded, bytes, logged: !request.unlogged && partitions.size > 1 };
+  return {
+    id: request.id,
+    timestampUs,
+    rowCount,
+    mutations: encoded,
+    bytes,
+    logged: !request.unlogged && partitions.size > 1,
+    span: request.span,
+  };
 }
 
 /** One timestamp for all (LB1); only the delete under a net insert stands one tick before. */

@@ -1,5 +1,5 @@
 import type { BatchResult, BatchWriteType } from "@concord/ports";
-import { assert, toConcordError, type ConcordError, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, spanOver, toConcordError, type ConcordError, type Span, type TimeId, type TimestampUs } from "@concord/runtime";
 import { waitForAcks, type Acks } from "./acks.ts";
 import { batchError } from "./batch-error.ts";
 import { holdersOf, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
@@ -15,6 +15,7 @@ export interface PreparedBatch {
   readonly bytes: number;
   /** False: unlogged was asked for, or all rows are of one partition (LB12). */
   readonly logged: boolean;
+  readonly span?: Span | undefined;
 }
 
 export interface BatchSteps {
@@ -67,12 +68,20 @@ async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch
   const createdMs = ring.clock.nowMs();
   const entry = seal(batch, holdersOf(ring));
   const confirmed: string[] = [];
-  const puts = ring.nodes.map((node) => laneOf(node).put(batch.id, entry));
+  const puts = ring.nodes.map((node) => tracedPut(batch.span, node, laneOf(node).put(batch.id, entry)));
   puts.forEach((put, at) => void put.then(() => confirmed.push(ring.nodes[at]!.name), ignore));
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts);
   if (!acks.enough) throw notLogged(batch, acks);
   assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
   return { createdMs, entryBytes: entry.length, puts, confirmed: [...confirmed] };
+}
+
+/** Its answer comes when the entry is on that node's disk (LBD2). */
+function tracedPut(parent: Span | undefined, { name }: BatchNode, put: Promise<void>): Promise<void> {
+  if (parent === undefined) return put;
+  const span = parent.child("batchlog write");
+  span.set("replica", name);
+  return spanOver(span, put);
 }
 
 /** LB5: each holder merges the rows; the log forgets the batch when all have, or a hint (LB7). What fails here is left to replay. */

@@ -1,4 +1,5 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
+import type { Span } from "@concord/runtime";
 import type { Bypass } from "./locks.ts";
 import type {
   BucketLocking,
@@ -187,6 +188,8 @@ export interface CopySource {
 export interface ObjectStore {
   /** The same store for one request, whose events name its `cause`: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
   judgedBy(bucket: string, settings: bigint, cause?: EventCause): ObjectStore;
+  /** The same store for one request that is traced. */
+  tracedBy(span: Span): ObjectStore;
   // buckets.ts
   /** With these documents as settings; with some, one's own bucket must not have others: BUCKET_EXISTS (field "own"). */
   createBucket(request: {

@@ -7,7 +7,7 @@ import {
   type MetadataWrite,
   type RowVersion,
 } from "@concord/ports";
-import { backoff, toConcordError, type Clock } from "@concord/runtime";
+import { backoff, spanOver, toConcordError, type Clock } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
@@ -238,7 +238,9 @@ export async function confirmNames(context: ObjectStoreContext, attempt: Pick<Co
 async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt): Promise<MetadataOutcome> {
   const { view, deciding } = attempt;
   const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];
-  return await context.metadata.commit({ partition: view.partition, conditions, writes: attempt.writes });
+  const commit = { partition: view.partition, conditions, writes: attempt.writes };
+  const span = context.span?.child("metadata commit");
+  return await (span === undefined ? context.metadata.commit(commit) : spanOver(span, context.metadata.commit(commit, span)));
 }
 
 async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttempt, cause: unknown): Promise<CommitResult> {

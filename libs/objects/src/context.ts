@@ -1,5 +1,5 @@
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import type { Clock, Log, Metrics } from "@concord/runtime";
+import type { Clock, Log, Metrics, Span } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import type { BucketCache } from "./bucket-cache.ts";
 import type { BucketTurns } from "./bucket-turns.ts";
@@ -35,6 +35,8 @@ export interface ObjectStoreContext {
   readonly outbox: Outbox;
   /** Of one request: whose it is, for events. */
   readonly cause?: EventCause;
+  /** Of one request, when it is traced. */
+  readonly span?: Span;
 }
 
 export interface JudgedSettings {

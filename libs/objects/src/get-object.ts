@@ -1,4 +1,4 @@
-import { ConcordError, unreachable } from "@concord/runtime";
+import { ConcordError, spanOver, unreachable } from "@concord/runtime";
 import type { ByteRange, FoundObject, ObjectStore, Precondition } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { checkReadCondition } from "./preconditions.ts";
@@ -79,7 +79,9 @@ async function find(
   context: ObjectStoreContext,
   { bucket, key, versionId }: { readonly bucket: string; readonly key: string; readonly versionId?: string | undefined },
 ): Promise<{ view: ShardView; object: StoredObject }> {
-  const view = await viewShard(context, "read", bucket, key, rowKeysOfVersion(key, versionId));
+  const row = context.span?.child("metadata read");
+  const viewing = viewShard(context, "read", bucket, key, rowKeysOfVersion(key, versionId));
+  const view = await (row === undefined ? viewing : spanOver(row, viewing));
   const found = objectOfVersion(view, versionId);
   const isVersioned = view.header.row.versioning !== undefined;
   return { view, object: isVersioned ? { ...found.row, version: nameOf(found) } : found.row };

@@ -1,4 +1,4 @@
-import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, spanOver, toConcordError } from "@concord/runtime";
 import type { BlobWriter } from "@concord/ports";
 import type { UploadBody } from "./api.ts";
 import { abandonBlobs } from "./commit-rows.ts";
@@ -37,9 +37,12 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
  */
 export async function storeBody(context: ObjectStoreContext, body: UploadBody, target: BodyTarget): Promise<StoredBody> {
   refuseLarge(context, body.lengthBytes ?? 0);
+  const span = context.span?.child("object body");
+  const inBody = span === undefined ? context : { ...context, span };
   const gathered = gather(context, body);
   try {
-    return await storeGathered(context, body, gathered, target);
+    const stored = storeGathered(inBody, body, gathered, target);
+    return await (span === undefined ? stored : spanOver(span, stored));
   } finally {
     // Also when it was not asked for its end: a body that comes from a blob holds a file open.
     await gathered.return().catch(() => undefined);
@@ -85,7 +88,8 @@ async function fillBlob(
   // The client's promises are checked before the blob is sealed: what is sealed is whole (OG3).
   const { md5Hex, checksum } = body.finish();
   context.failpoint("object:before-seal");
-  const sealed = await writer.seal();
+  const span = context.span?.child("blob sync");
+  const sealed = await (span === undefined ? writer.seal() : spanOver(span, writer.seal()));
   assert(sealed.lengthBytes === lengthBytes, "a sealed blob has the bytes that were written");
   context.failpoint("object:after-seal");
   return { content: { kind: "blob", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };

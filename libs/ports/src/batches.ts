@@ -1,4 +1,4 @@
-import type { TimeId, TimestampUs } from "@concord/runtime";
+import type { Span, TimeId, TimestampUs } from "@concord/runtime";
 import type { Mutation, RowKey } from "./rows.ts";
 
 /** Rows of one batch (LBD11); each may need a delete and an insert (LBD14). */
@@ -17,6 +17,7 @@ export interface BatchRequest {
   readonly mutationsAt: MutationsAt;
   /** True: no log, so the batch may be applied in part when this node stops in the middle (LB12). */
   readonly unlogged: boolean;
+  readonly span?: Span | undefined;
 }
 
 export interface BatchResult {

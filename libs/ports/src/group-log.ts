@@ -1,4 +1,4 @@
-import type { Epoch, Seq, TimestampUs } from "@concord/runtime";
+import type { Epoch, Seq, Span, TimestampUs } from "@concord/runtime";
 
 /** One flush of a transaction group's master. (seq, epoch) names it for ever: one owner per epoch, one content per (seq, epoch). */
 export interface LogEntry {
@@ -83,7 +83,7 @@ export interface GroupLog {
   /** Promised epoch of a group as a quorum knows it; 0 and "" when it was never raised. */
   status(group: string, timeoutMs: number): Promise<{ readonly promisedEpoch: Epoch; readonly owner: string }>;
   raise(owner: GroupOwner, timeoutMs: number): Promise<RaiseOutcome>;
-  append(request: AppendRequest, timeoutMs: number): Promise<AppendOutcome>;
+  append(request: AppendRequest, timeoutMs: number, span?: Span): Promise<AppendOutcome>;
   /** Is (epoch, owner) still the promised one at a quorum? A read-only commit asks this (TXD1). */
   verify(owner: GroupOwner, timeoutMs: number): Promise<"current" | "fenced" | "unknown">;
   /**

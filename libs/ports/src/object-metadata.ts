@@ -1,3 +1,5 @@
+import type { Span } from "@concord/runtime";
+
 /**
  * Which state of a row was seen. The commit number grows with every write of a row (OGD5: max(observed + 1, clock in
  * microseconds)); it can repeat after the row was gone, so the GUID of its writer belongs to it.
@@ -61,7 +63,7 @@ export interface ObjectMetadata {
   /** Rows in key order, without counters. */
   range(partition: string, range: MetadataRange): Promise<readonly MetadataRow[]>;
   readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]>;
-  commit(commit: MetadataCommit): Promise<MetadataOutcome>;
+  commit(commit: MetadataCommit, span?: Span): Promise<MetadataOutcome>;
 }
 
 /** Both absent, or the same commit number by the same writer. */

@@ -1,5 +1,5 @@
 import type { AppendRequest, Mutation } from "@concord/ports";
-import type { ConcordError, Seq, TimestampUs } from "@concord/runtime";
+import type { ConcordError, Seq, Span, TimestampUs } from "@concord/runtime";
 import type { FlushedTransaction } from "./flush-entry.ts";
 import type { ChangedRow } from "./pending-rows.ts";
 
@@ -22,6 +22,8 @@ export interface CommitItem {
   readonly rows: Uint8Array;
   /** Monotonic; the flush does not wait longer for companions. */
   readonly dueAtMs: number;
+  /** Of the call that commits, when it is traced. */
+  readonly trace?: CommitTrace | undefined;
   /** False: every call that waited for its decision has been answered. Before its append it is then dropped. */
   isWanted(nowMs: number): boolean;
   logged(token: CommitToken): void;
@@ -29,11 +31,38 @@ export interface CommitItem {
   lost(error: ConcordError): void;
 }
 
+export interface CommitTrace {
+  readonly call: Span;
+  /** From its decision until its flush leaves. */
+  readonly queued: Span;
+}
+
 export interface Flush {
   readonly items: readonly CommitItem[];
   readonly request: AppendRequest;
+  /** One for each traced commit. What the append leads to is part of the first, which the others name. */
+  readonly spans: readonly Span[];
 }
 
 export function mutationsOf(flush: Flush): Mutation[] {
   return flush.items.flatMap((item) => item.flushed.mutations);
+}
+
+const NO_SPANS: readonly Span[] = [];
+
+/** The commits wait no longer: their flush leaves. */
+export function appendSpans(items: readonly CommitItem[]): readonly Span[] {
+  let spans: Span[] | undefined;
+  for (const { trace } of items) {
+    if (trace === undefined) continue;
+    trace.queued.end();
+    const span = trace.call.child("log append");
+    span.set("flush.transactions", items.length);
+    if (spans === undefined) spans = [span];
+    else {
+      span.link(spans[0]!);
+      spans.push(span);
+    }
+  }
+  return spans ?? NO_SPANS;
 }

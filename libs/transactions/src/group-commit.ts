@@ -15,7 +15,7 @@ import {
 } from "@concord/runtime";
 import { ApplyFlushes } from "./apply-flushes.ts";
 import type { Finishing } from "./finishing.ts";
-import type { CommitItem, Flush } from "./flush.ts";
+import { appendSpans, type CommitItem, type Flush } from "./flush.ts";
 import { newFlushId, sealFlush } from "./flush-entry.ts";
 import { FollowFlushes } from "./follow-flushes.ts";
 import type { GroupContext } from "./group-context.ts";
@@ -134,7 +134,10 @@ export class GroupCommit {
     if (this.#stopped.signal.aborted) return;
     this.#stopped.abort();
     if (this.#state.kind === "waiting") this.#state.timer.cancel();
-    for (const item of this.#queue.splice(0)) item.lost(error);
+    for (const item of this.#queue.splice(0)) {
+      item.trace?.queued.end(error.code);
+      item.lost(error);
+    }
     this.#settleDrained();
   }
 
@@ -202,7 +205,10 @@ export class GroupCommit {
     const { wanted = [], unwanted = [] } = Object.groupBy(this.#queue, (item) => (item.isWanted(nowMs) ? "wanted" : "unwanted"));
     this.#queue.splice(0, Infinity, ...wanted);
     metrics.count("txn_work_dropped_total", unwanted.length, { group: settings.group, kind: "commit" });
-    for (const item of unwanted) item.lost(lateCommit());
+    for (const item of unwanted) {
+      item.trace?.queued.end("DEADLINE_EXCEEDED");
+      item.lost(lateCommit());
+    }
   }
 
   #collect(): Flush {
@@ -228,7 +234,7 @@ export class GroupCommit {
       rows: this.#appliesRows ? rowsOf(settings.group, items, seq) : new Uint8Array(),
       decided: this.#finishing.decided,
     };
-    return { items, request };
+    return { items, request, spans: appendSpans(items) };
   }
 
   /** Sends the identical append until it is logged or fenced (TXR2, TXD1). Nothing else is appended meanwhile. */
@@ -237,7 +243,7 @@ export class GroupCommit {
     const { signal } = this.#stopped;
     const retry = backoff(clock, REPEAT_BACKOFF, signal);
     while (!signal.aborted) {
-      const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));
+      const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs, flush.spans[0]));
       if (signal.aborted) break;
       switch (outcome.kind) {
         case "logged":
@@ -261,13 +267,14 @@ export class GroupCommit {
 
   #onLogged(flush: Flush): void {
     const { settings, metrics, failpoint } = this.#context;
-    const { request, items } = flush;
+    const { request, items, spans } = flush;
     failpoint("txn:after-append");
     assert(this.#state.kind === "appending", "TXD10: one append in flight");
     assert(request.seq === nextSeq(this.#lastSeq) && request.previousEpoch === this.#lastEpoch, "an entry follows the last one logged");
     assert(request.epoch === this.#owner.epoch, "I1: one epoch for life");
     this.#lastSeq = request.seq;
     this.#lastEpoch = request.epoch;
+    for (const span of spans) span.end();
     // TX27, TX6: durable on a quorum's synced disks from here on; in memory (I3) before locks are released; then acknowledged.
     this.#events.onLogged(items, request.seq);
     for (const item of items) {
@@ -292,6 +299,7 @@ export class GroupCommit {
   #lose(flush: Flush, error: ConcordError): void {
     assert(this.#state.kind === "appending", "what is lost was sent");
     assert(flush.request.seq > this.#lastSeq, "I2: what is logged is not lost");
+    for (const span of flush.spans) span.end(error.code);
     for (const item of flush.items) item.lost(error);
     this.#state = { kind: "idle" };
     this.#settleDrained();

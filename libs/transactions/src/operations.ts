@@ -1,6 +1,6 @@
 import type { Row, RowImage, RowKey, RowRange } from "@concord/ports";
 import { liveRow, newestTimestamp } from "@concord/rows";
-import { assert, ConcordError, TIMESTAMP_ZERO, type Clock } from "@concord/runtime";
+import { assert, ConcordError, spanOver, TIMESTAMP_ZERO, type Clock, type Span } from "@concord/runtime";
 import type { LockMode } from "@concord/locks";
 import {
   baseKeyOf,
@@ -48,11 +48,13 @@ export class TransactionOperations {
   readonly #transaction: Transaction;
   /** Monotonic: no lock is waited for longer. */
   readonly #deadlineAtMs: number;
+  readonly #span: Span | undefined;
 
-  constructor(context: OperationContext, transaction: Transaction, deadlineAtMs: number) {
+  constructor(context: OperationContext, transaction: Transaction, deadlineAtMs: number, span?: Span) {
     this.#context = context;
     this.#transaction = transaction;
     this.#deadlineAtMs = deadlineAtMs;
+    this.#span = span;
   }
 
   /** Locks rows, then reads them unless told not to (TX4, TX25). GROUP_MISMATCH, LOCK_TIMEOUT, DEADLOCK, LIMIT_EXCEEDED. */
@@ -283,7 +285,8 @@ export class TransactionOperations {
     const cached = committed.peek(key, text);
     if (cached !== "ask") return this.#noted(text, cached, locked);
     const transaction = this.#transaction;
-    return committed.read(key, text, () => locked && transaction.hasLocks).then((image) => this.#noted(text, image, locked));
+    const read = committed.read(key, text, () => locked && transaction.hasLocks).then((image) => this.#noted(text, image, locked));
+    return this.#span === undefined ? read : spanOver(this.#span.child("row read"), read);
   }
 
   #noted(text: string, image: RowImage, locked: boolean): RowImage {
@@ -333,7 +336,9 @@ export class TransactionOperations {
     const { clock, locks } = this.#context;
     const nowMs = clock.monotonicMs();
     const wait = locks.acquire(this.#transaction, text, mode, this.#lockDeadlineMs(nowMs), nowMs);
-    return wait === undefined ? undefined : this.#transaction.waiting(wait);
+    if (wait === undefined) return undefined;
+    const held = this.#transaction.waiting(wait);
+    return this.#span === undefined ? held : spanOver(this.#span.child("lock wait"), held);
   }
 
   #lockDeadlineMs(nowMs: number): number {

@@ -1,7 +1,17 @@
 import type { LockMode } from "@concord/locks";
 import type { Mutation, Row, RowKey } from "@concord/ports";
 import { encodeRowsPart } from "@concord/rows";
-import { assert, ConcordError, sleep, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  sleep,
+  timeIdMs,
+  toConcordError,
+  type Epoch,
+  type Span,
+  type TimeId,
+  type TimestampUs,
+} from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
 import { abortedError, endedError, expiredError, stateError, unknownTransaction } from "./ended-errors.ts";
@@ -32,6 +42,8 @@ export interface OperationCall {
   readonly sessionId: number | undefined;
   /** Monotonic. */
   readonly deadlineAtMs: number;
+  /** Of the call, when it is traced. */
+  readonly span?: Span | undefined;
 }
 
 export interface StartOptions {
@@ -67,6 +79,9 @@ export interface CommitOptions {
 export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
 
 const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
+
+/** What a call says of itself to those that work for it. */
+type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
 
 /** A one-statement transaction on its way. */
 interface Execution {
@@ -216,7 +231,7 @@ export class ServingMaster {
     writes: readonly TableWrite[],
     options: CommitOptions,
   ): Promise<CommitToken> {
-    const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, options, call.deadlineAtMs);
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payloadOf(writes).digest, options, call);
     const written = this.#operations(transaction, call).write(writes, "last");
     return written === undefined ? decide() : written.then(decide);
   }
@@ -230,7 +245,7 @@ export class ServingMaster {
   }
 
   /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
-  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number): Promise<CommitToken> {
+  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number, span?: Span): Promise<CommitToken> {
     const payload = payloadOf(writes);
     const running = this.#executions.get(id);
     if (running !== undefined) {
@@ -242,10 +257,10 @@ export class ServingMaster {
     const known = await this.#outcomes.decided(id);
     if (known !== undefined) return this.#outcomes.answerOf(known, payload);
     // Others may have spoken for the id while its row was read: look again.
-    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs);
+    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, span);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const transaction = this.#admit(id, undefined, undefined);
-    const answer = this.#execute(transaction, payload, deadlineAtMs).finally(() => this.#executions.delete(id));
+    const answer = this.#execute(transaction, payload, { deadlineAtMs, span }).finally(() => this.#executions.delete(id));
     this.#executions.set(id, { digest: payload.digest, answer });
     return answer;
   }
@@ -324,8 +339,8 @@ export class ServingMaster {
     };
   }
 
-  #operations(transaction: Transaction, call: { readonly deadlineAtMs: number }): TransactionOperations {
-    return new TransactionOperations(this.#operationContext, transaction, call.deadlineAtMs);
+  #operations(transaction: Transaction, { deadlineAtMs, span }: Waiting): TransactionOperations {
+    return new TransactionOperations(this.#operationContext, transaction, deadlineAtMs, span);
   }
 
   #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {
@@ -405,11 +420,11 @@ export class ServingMaster {
     return transaction;
   }
 
-  async #execute(transaction: Transaction, payload: Payload, deadlineAtMs: number): Promise<CommitToken> {
-    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, AT_ONCE, deadlineAtMs);
+  async #execute(transaction: Transaction, payload: Payload, call: Waiting): Promise<CommitToken> {
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, AT_ONCE, call);
     try {
       return await transaction.order.run(1, () => {
-        const written = this.#operations(transaction, { deadlineAtMs }).write(payload.writes, "last");
+        const written = this.#operations(transaction, call).write(payload.writes, "last");
         return written === undefined ? decide() : written.then(decide);
       });
     } catch (thrown) {
@@ -420,7 +435,7 @@ export class ServingMaster {
   }
 
   /** Hands the transaction to the log: from here on only its decision ends it. */
-  #decide(transaction: Transaction, digest: bigint, options: CommitOptions, deadlineAtMs: number): Promise<CommitToken> {
+  #decide(transaction: Transaction, digest: bigint, options: CommitOptions, { deadlineAtMs, span }: Waiting): Promise<CommitToken> {
     transaction.requireOpen();
     // TXD1: it commits only under the epoch it began under; a master has one epoch for life (I1).
     assert(transaction.epoch === this.epoch, "a transaction lives under its master's epoch");
@@ -442,7 +457,8 @@ export class ServingMaster {
     const delayMs = Math.min(options.maxDelayMs, settings.limits.commitDelayMsMax);
     this.#committing(transaction, digest);
     const decision = this.#decisionOf(transaction, deadlineAtMs);
-    this.#commit.enqueue(this.#item(transaction, { flushed, changed, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs }));
+    const trace = span === undefined ? undefined : { call: span, queued: span.child("commit queue") };
+    this.#commit.enqueue(this.#item(transaction, { flushed, changed, encoded, rows, dueAtMs: clock.monotonicMs() + delayMs, trace }));
     return decision;
   }
 
@@ -461,7 +477,7 @@ export class ServingMaster {
 
   #item(
     transaction: Transaction,
-    { flushed, changed, encoded, rows, dueAtMs }: Omit<CommitItem, "isWanted" | "logged" | "lost">,
+    { flushed, changed, encoded, rows, dueAtMs, trace }: Omit<CommitItem, "isWanted" | "logged" | "lost">,
   ): CommitItem {
     return {
       flushed,
@@ -469,6 +485,7 @@ export class ServingMaster {
       encoded,
       rows,
       dueAtMs,
+      trace,
       isWanted: (nowMs) => isAwaited(transaction, nowMs),
       logged: (token) => {
         this.#recent.set(flushed.id, {

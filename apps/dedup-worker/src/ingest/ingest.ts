@@ -1,7 +1,7 @@
 import { ID_HEADER, type InputResult, type PartitionWorker } from "@concord/dedup";
 import { messageBytes, type MessageLog, type NewMessage } from "@concord/ports";
 import type { Message } from "@concord/protos-dedup";
-import { ConcordError, sleep, toConcordError, unreachable, type Environment, type ErrorCode } from "@concord/runtime";
+import { ConcordError, sleep, spanOver, toConcordError, unreachable, type Environment, type ErrorCode, type Span } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX, ROUTE_AGAIN_MS, ROUTE_WAIT_MS } from "../limits.ts";
 import type { Partitions } from "../partitions/partitions.ts";
 import type { CallBudget } from "../partitions/peers.ts";
@@ -57,6 +57,7 @@ interface Routing {
   readonly deadlineMs: number;
   /** Until then it waits for partitions that are on their way. */
   readonly waitsUntilMs: number;
+  readonly span: Span | undefined;
 }
 
 /** A share whose messages are durable in the input. */
@@ -94,8 +95,9 @@ export class Ingest {
       const shares = sharesOf(placed, this.#options.log.appendBytesMax);
       const nowMs = this.#options.environment.clock.monotonicMs();
       const deadlineMs = nowMs + call.timeoutMs;
-      const { signal, isForwarded } = call;
-      const routing = { acknowledge, signal, isForwarded, deadlineMs, waitsUntilMs: Math.min(deadlineMs, nowMs + ROUTE_WAIT_MS) };
+      const { signal, isForwarded, span } = call;
+      const waitsUntilMs = Math.min(deadlineMs, nowMs + ROUTE_WAIT_MS);
+      const routing = { acknowledge, signal, isForwarded, deadlineMs, waitsUntilMs, span };
       const answered = await this.#send(shares, routing);
       return this.#inOrder(messages.length, shares, answered);
     } finally {
@@ -148,10 +150,10 @@ export class Ingest {
   /** To the owner; and where that knows of another one, or leaves, to the next. */
   async #pass(share: Share, address: string, routing: Routing): Promise<readonly IngestResult[]> {
     const { environment, forward } = this.#options;
-    const { acknowledge, signal, deadlineMs } = routing;
+    const { acknowledge, signal, deadlineMs, span } = routing;
     const timeoutMs = Math.max(1, deadlineMs - environment.clock.monotonicMs());
     try {
-      return await forward(address, share.placed.map(forwarded), acknowledge, { signal, timeoutMs });
+      return await forward(address, share.placed.map(forwarded), acknowledge, { signal, timeoutMs, span });
     } catch (thrown) {
       if (!this.#mayWait(toConcordError(thrown), routing)) throw thrown;
     }
@@ -179,16 +181,17 @@ export class Ingest {
   }
 
   /** One record per message (DD14), then what became of each. */
-  #here(share: Share, worker: PartitionWorker, { acknowledge, signal }: Routing): Sent {
+  #here(share: Share, worker: PartitionWorker, { acknowledge, signal, span }: Routing): Sent {
     const end = this.#options.partitions.enter(share.partition);
-    const taken = this.#options.log.append(share.partition, share.messages).then(({ from }) => ({ ...share, from }));
+    const append = traced(span, "input append", share, this.#options.log.append(share.partition, share.messages));
+    const taken = append.then(({ from }) => ({ ...share, from }));
     const results = async (): Promise<readonly IngestResult[]> => {
       const appended = await taken;
       this.#options.environment.failpoint("ingest:appended");
       if (acknowledge === "input") return queued(appended);
       try {
         const processed = Promise.all(share.placed.map((_, at) => worker.whenProcessed(appended.from + BigInt(at))));
-        return (await inTime(processed, signal)).map((result, at) => decided(share.placed[at]!, result));
+        return (await traced(span, "publish", share, inTime(processed, signal))).map((result, at) => decided(share.placed[at]!, result));
       } catch (thrown) {
         throw perhapsApplied(toConcordError(thrown));
       }
@@ -225,6 +228,15 @@ const LABELS = {
   "dead-lettered": { verdict: "dead-lettered" },
   queued: { verdict: "queued" },
 } as const;
+
+/** Without a span: nothing more than the promise. */
+function traced<Result>(parent: Span | undefined, name: string, { partition, messages }: Share, work: Promise<Result>): Promise<Result> {
+  if (parent === undefined) return work;
+  const span = parent.child(name);
+  span.set("partition", partition);
+  span.set("messages", messages.length);
+  return spanOver(span, work);
+}
 
 /** One share per partition, or more where the log takes less at once. */
 function sharesOf(placed: readonly Placed[], bytesMax: number): readonly Share[] {

@@ -1,11 +1,12 @@
 // Calls of one worker to another: what belongs to a partition of that one, and planned hand-over.
 import { IngestService, WindowService, WorkerService, type Acknowledge, type IngestResult, type Message } from "@concord/protos-dedup";
 import { bearer, callUnary } from "@concord/rpc";
-import type { Channel, Metadata, Transport } from "@concord/runtime";
+import type { Channel, Metadata, Span, Transport } from "@concord/runtime";
 
 export interface CallBudget {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  readonly span?: Span | undefined;
 }
 
 /** The other workers, as partners of a planned hand-over. A call that fails means that the other one has no part in it. */

@@ -22,7 +22,7 @@ export function ingestHandler({ ingest, environment }: Context): Handler<IngestS
     const messages = checkedMessages(request.messages, environment.clock.nowMs());
     const acknowledge = request.acknowledge === "ACKNOWLEDGE_INPUT" ? "input" : "output";
     const { signal } = context;
-    const call = { signal, timeoutMs: remainingMs(context, environment.clock), isForwarded: request.forwarded };
+    const call = { signal, timeoutMs: remainingMs(context, environment.clock), isForwarded: request.forwarded, span: context.span };
     const results = await ingest().ingest(messages, acknowledge, call);
     return { results: results.map(resultToWire) };
   };

@@ -16,8 +16,8 @@ const roles: readonly Role[] = ["client", "operator"];
 
 /** The services of a dedup-worker. `isShared`: it shares its log with others. */
 export function defineServices(context: Context, authenticator: Authenticator, isShared: boolean): readonly Service[] {
-  const { clock, log, metrics } = context.environment;
-  const environment: ServiceEnvironment = { clock, log, metrics, authenticator };
+  const { clock, log, metrics, tracer } = context.environment;
+  const environment: ServiceEnvironment = { clock, log, metrics, authenticator, tracer };
   const list = defineService(
     {
       contract: MemberListService,

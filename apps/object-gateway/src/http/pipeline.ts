@@ -5,6 +5,7 @@ import {
   assert,
   ConcordError,
   toHex,
+  TRACEPARENT_KEY,
   type Clock,
   type HttpHandler,
   type HttpRequest,
@@ -12,6 +13,8 @@ import {
   type Log,
   type Metrics,
   type Random,
+  type Span,
+  type Tracer,
 } from "@concord/runtime";
 import {
   errorXml,
@@ -50,6 +53,7 @@ export interface PipelineOptions {
   readonly log: Log;
   readonly metrics: Metrics;
   readonly failpoint: (name: string) => void;
+  readonly tracer?: Tracer | undefined;
   readonly verifier: Verifier;
   /** Buckets are also names below it. */
   readonly domain: string | undefined;
@@ -61,6 +65,7 @@ interface Asking {
   readonly requestId: string;
   /** With the bucket that the request is about. */
   readonly onBucket: (info: BucketInfo) => void;
+  readonly span: Span | undefined;
 }
 
 interface Named {
@@ -80,16 +85,20 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
     const requestId = toHex(options.random.bytes(REQUEST_ID_BYTES)).toUpperCase();
     const startedMs = clock.monotonicMs();
     let named: Named | undefined;
+    let span: Span | undefined;
     let response: HttpResponse;
     let code = "OK";
+    let failed: string | undefined;
     let cors: readonly Header[] = [];
     const onBucket = (info: BucketInfo): void => void (cors = corsHeadersOf(info, request));
     try {
       named = nameOf(request, options.domain);
-      response = await handlersOf[named.kind](request, named, { requestId, onBucket }, options);
+      if (options.tracer !== undefined) span = spanOf(options.tracer, named);
+      response = await handlersOf[named.kind](request, named, { requestId, onBucket, span }, options);
     } catch (thrown) {
       const failure = failureOf(thrown, named?.headers);
       code = failure.error.code;
+      failed = code;
       if (failure.fault) log.error("request failed", { requestId, operation: named?.operation, stack: stackOf(thrown) });
       response = errorResponse(failure, named?.target, requestId);
     }
@@ -97,8 +106,44 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
     metrics.count("s3_requests_total", 1, labels(operation, code));
     metrics.observe("s3_request_seconds", (clock.monotonicMs() - startedMs) / 1000, labels(operation));
     log.debug("request", { requestId, operation, code, status: response.status, method: request.method, peer: request.peer });
+    if (span !== undefined) response = endsWithBody(response, span, requestId, failed);
     return { ...response, headers: [["x-amz-request-id", requestId], ...response.headers, ...cors] };
   };
+}
+
+/** The caller's traceparent decides, as in gRPC; one that was sent twice counts as none. */
+function spanOf(tracer: Tracer, { operation, headers }: Named): Span | undefined {
+  const [traceparent, second] = headers.all(TRACEPARENT_KEY);
+  const name = `s3 ${operation}`;
+  const isOne = traceparent !== undefined && second === undefined;
+  return isOne ? tracer.follow(name, "server", traceparent) : tracer.begin(name, "server");
+}
+
+/** A download is a part of its request. */
+function endsWithBody(response: HttpResponse, span: Span, requestId: string, failed: string | undefined): HttpResponse {
+  span.set("s3.request_id", requestId);
+  span.set("http.response.status_code", response.status);
+  const { body } = response;
+  if (body === undefined || body instanceof Uint8Array) {
+    span.end(failed);
+    return response;
+  }
+  return { ...response, body: tracedBody(body, span, span.child("object body")) };
+}
+
+async function* tracedBody(body: AsyncIterable<Uint8Array>, request: Span, span: Span): AsyncGenerator<Uint8Array, void, undefined> {
+  let failed: string | undefined = "CANCELLED";
+  try {
+    yield* body;
+    failed = undefined;
+  } finally {
+    span.end(failed);
+    request.end(failed);
+  }
+}
+
+function tracedContext(context: Context, span: Span | undefined): Context {
+  return span === undefined ? context : { ...context, store: context.store.tracedBy(span) };
 }
 
 type Handler = (request: HttpRequest, named: Named, asking: Asking, options: PipelineOptions) => Promise<HttpResponse>;
@@ -128,10 +173,9 @@ function levelOf({ bucket, key }: Target): Level {
 async function answer(
   request: HttpRequest,
   { target, route, headers }: Named,
-  { requestId, onBucket }: Asking,
+  { requestId, onBucket, span }: Asking,
   options: PipelineOptions,
 ): Promise<HttpResponse> {
-  const { context: contextOf } = options;
   const { caller, verified } = identify({ method: request.method, headers }, target, options);
   const isAboutBucket = route !== undefined && route.level !== "service" && !route.makesBucket;
   if (caller.kind === "anonymous" && !isAboutBucket) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
@@ -141,7 +185,7 @@ async function answer(
   const { bucket = "", key = "", query } = target;
   const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
   if (route.level !== "service") checkBucketName(bucket);
-  const context = contextOf();
+  const context = tracedContext(options.context(), span);
   const said = { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
   let known: ConditionFacts | undefined;
   const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
@@ -156,12 +200,12 @@ async function answer(
 async function answerForm(
   request: HttpRequest,
   { target, headers }: Named,
-  { requestId, onBucket }: Asking,
+  { requestId, onBucket, span }: Asking,
   options: PipelineOptions,
 ): Promise<HttpResponse> {
   const { bucket = "", query } = target;
   checkBucketName(bucket);
-  const context = options.context();
+  const context = tracedContext(options.context(), span);
   const nowMs = options.clock.nowMs();
   const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax);
   try {

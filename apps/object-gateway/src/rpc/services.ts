@@ -12,7 +12,7 @@ const OPERATOR: readonly Role[] = ["operator"];
 
 /** The gRPC side of a gateway: operators only. */
 export function defineServices(environment: Environment, authenticator: Authenticator, admin: () => ObjectAdmin): readonly Service[] {
-  const { clock, log, metrics } = environment;
+  const { clock, log, metrics, tracer } = environment;
   const unary = {
     GetStatus: getStatusHandler(admin),
     CollectGarbage: collectGarbageHandler(admin),
@@ -20,5 +20,5 @@ export function defineServices(environment: Environment, authenticator: Authenti
     GetUsage: getUsageHandler(admin),
     CheckConsistency: checkConsistencyHandler(admin),
   };
-  return [defineService({ contract: ObjectAdminService, unary, roles: OPERATOR }, { clock, log, metrics, authenticator })];
+  return [defineService({ contract: ObjectAdminService, unary, roles: OPERATOR }, { clock, log, metrics, authenticator, tracer })];
 }

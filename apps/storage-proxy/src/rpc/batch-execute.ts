@@ -1,7 +1,7 @@
 import type { BatchService } from "@concord/protos-storage";
 import type { BatchResult } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
-import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, newTimeId, timeIdFromBytes, timeIdToBytes, type Span, type TimestampUs } from "@concord/runtime";
 import { netBatch, planBatch, refuseSystemTable, SCHEMA_LIMITS, TIMESTAMP_US_MIN, type RowWrite } from "@concord/schema";
 import type { Context, Serving } from "../context.ts";
 import { limitExceeded } from "./checks.ts";
@@ -10,7 +10,7 @@ import { refuseTransactional } from "./write.ts";
 
 /** A batch of plain-table writes, atomic unless unlogged (LB11, LB14). */
 export function executeBatchHandler(serving: Serving): Handler<BatchService, "ExecuteBatch"> {
-  return async (request) => {
+  return async (request, { span }) => {
     const { schema } = serving();
     const { batchStatementsMax } = SCHEMA_LIMITS;
     if (request.writes.length > batchStatementsMax) {
@@ -24,7 +24,7 @@ export function executeBatchHandler(serving: Serving): Handler<BatchService, "Ex
     assert(planned.kind === "batch", "a batch is planned as a batch");
     refuseTransactional(planned.tableKind, tables.join(", "));
     const { batchId, timestampUs, unlogged } = request;
-    const result = await runBatch(serving(), { batchId, writes: planned.writes, timestampUs, unlogged });
+    const result = await runBatch(serving(), { batchId, writes: planned.writes, timestampUs, unlogged, span });
     return {
       batchId: timeIdToBytes(result.id),
       timestampUs: result.timestampUs,
@@ -42,6 +42,7 @@ export interface CheckedBatch {
   /** 0 = drawn here, once (LB1). */
   readonly timestampUs: bigint;
   readonly unlogged: boolean;
+  readonly span?: Span | undefined;
 }
 
 /**
@@ -55,7 +56,8 @@ export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<Bat
     throw new ConcordError("BATCH_INVALID", "a batch that brings its id brings its timestamp too: a repeat has both");
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
   const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(proxy, batch.timestampUs);
-  return batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(batch.writes, atUs), unlogged: batch.unlogged });
+  const { writes, unlogged, span } = batch;
+  return batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(writes, atUs), unlogged, span });
 }
 
 /** The net image of a row may need the tick before (LBD14). */

@@ -24,7 +24,7 @@ export type MethodsOf<S extends ServiceContract<object>> = {
 
 /** A service without streams but its session. */
 export function define<S extends ServiceContract<object>>(options: DefineOptions, contract: S, methods: MethodsOf<S>): Service {
-  const { clock, log, metrics } = options.environment;
+  const { clock, log, metrics, tracer } = options.environment;
   const entries: [string, MethodsOf<S>[UnaryName<S>]][] = Object.entries(methods as object);
   const unary = Object.fromEntries(entries.map(([name, { handler }]) => [name, handler])) as Handlers<S>;
   const roles = Object.fromEntries(entries.map(([name, one]) => [name, one.roles])) as Roles<S>;
@@ -33,5 +33,6 @@ export function define<S extends ServiceContract<object>>(options: DefineOptions
     log,
     metrics,
     authenticator: options.authenticator,
+    tracer,
   });
 }

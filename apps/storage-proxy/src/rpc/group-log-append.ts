@@ -21,7 +21,7 @@ export function appendHandler(serving: Serving): Handler<GroupLogService, "Appen
       rows: Uint8Array.from(request.rows),
       decided: { seq: seqOf(request.decidedSeq), epoch: epochOf(request.decidedEpoch) },
     };
-    const outcome = await groupLog.append(entry, timeoutMs);
+    const outcome = await groupLog.append(entry, timeoutMs, context.span);
     switch (outcome.kind) {
       case "logged":
         return { logged: {} };

@@ -25,8 +25,8 @@ const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
 /** Every service of a txn-coordinator; all but two are for clients. */
 export function defineServices(coordinator: Context, authenticator: Authenticator): readonly Service[] {
-  const { clock, log, metrics } = coordinator.environment;
-  const environment = { clock, log, metrics, authenticator };
+  const { clock, log, metrics, tracer } = coordinator.environment;
+  const environment = { clock, log, metrics, authenticator, tracer };
   const transactions = {
     Start: startHandler(coordinator),
     Lock: lockHandler(coordinator),

@@ -22,6 +22,7 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
     number,
     sessionId: groups.watchSession(context.session),
     deadlineAtMs: context.deadlineAtMs,
+    span: context.span,
   };
 }
 

@@ -23,7 +23,7 @@ export function replicateHandler(node: () => RingNode): Handler<ReplicaService, 
     const timeoutMs = remainingMs(node, context);
     const one = async (append: LogAppend): Promise<LogAppendedInit> => {
       try {
-        return appendedToWire(await localLog.logAppend(appendFromWire(append), timeoutMs));
+        return appendedToWire(await localLog.logAppend(appendFromWire(append), timeoutMs, context.span));
       } catch (thrown) {
         return { error: toStatus(publicError(thrown)) };
       }
