@@ -13,6 +13,7 @@ const node = z.strictObject({
 
 const { dataStoreFolder, metadata } = objectGatewaySchema.shape;
 const { logFolder } = dedupWorkerSchema.shape;
+const { groupCount } = txnCoordinatorSchema.shape;
 
 /** The keys of the four parts that do not follow from others: see `partValues`. */
 const PART_SHAPES = {
@@ -34,6 +35,12 @@ const SHAPE = {
   ...PART_SHAPES,
   ...serverShape,
   snowflakeWorkerId: txnCoordinatorSchema.shape.snowflakeWorkerId,
+  groupCount: groupCount
+    .unwrap()
+    .optional()
+    .describe(
+      "transaction groups, counted once, when the data folder is first used. Left out = one for each node: the fewer, the more commits share a flush",
+    ),
   nodeName: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or .")
