@@ -284,6 +284,13 @@ const CHUNK_ROWS: readonly (readonly [what: string, upload: Upload, code: S3Erro
     "accepted",
   ],
   [
+    "a signed trailer as S3's documentation writes it, and MinIO's clients",
+    chunked((s) => [s.chunk(A), s.chunk(B), s.last(), edit(s.trailer(`x-amz-checksum-crc32:${AB_CRC32}`), "\r\n", "\n\r\n")], {
+      trailer: true,
+    }),
+    "accepted",
+  ],
+  [
     "a signed trailer with another checksum",
     chunked((s) => [s.chunk(A), s.chunk(B), s.last(), s.trailer("x-amz-checksum-crc32:AAAAAA==")], { trailer: true }),
     "BadDigest",
@@ -348,6 +355,9 @@ const OPEN_ROWS: readonly (readonly [what: string, upload: Upload, code: S3Error
   ["blanks in the trailer", open(`5\r\nhello\r\n0\r\nX-Amz-Checksum-Crc32:  ${HELLO_CRC32} \r\n\r\n`), "accepted"],
   ["another checksum", open("5\r\nhello\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n"), "BadDigest"],
   ["a byte changed", open(`5\r\nhellO\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\r\n\r\n`), "BadDigest"],
+  ["the trailer ended by LF CRLF", open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\n\r\n\r\n`), "accepted"],
+  ["the trailer ended by LF", open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\n\r\n`), "IncompleteBody"],
+  ["the trailer ended by LF LF", open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\n\n\r\n`), "InvalidRequest"],
   ["no trailer", open("5\r\nhello\r\n0\r\n\r\n"), "MalformedTrailerError"],
   ["no end of the trailer", open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\r\n`), "IncompleteBody"],
   ["the trailer cut off", open("5\r\nhello\r\n0\r\nx-amz-checksum-cr"), "IncompleteBody"],

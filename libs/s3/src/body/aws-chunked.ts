@@ -92,7 +92,7 @@ async function readTrailers(reader: ByteReader, payload: ChunkedPayload, chain: 
   const hasTrailer = payload.kind === "unsigned-chunks" || payload.trailer;
   const lines: string[] = [];
   for (let bytes = 0; ;) {
-    const line = await reader.line(TRAILER_BYTES_MAX);
+    const line = await reader.trailerLine(TRAILER_BYTES_MAX);
     if (line === "") break;
     lines.push(line);
     bytes += line.length;

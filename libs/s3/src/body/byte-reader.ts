@@ -6,6 +6,8 @@ const LF = 0x0a;
 export interface ByteReader {
   /** A line without its CRLF; refuses (InvalidRequest) a CR or LF that is not CRLF, and a line of more than `max` bytes. */
   line(max: number): Promise<string>;
+  /** The same, for a line that may also end in LF CRLF: so S3's documentation writes trailers, and MinIO's clients send them. */
+  trailerLine(max: number): Promise<string>;
   /** At least one and at most `max` bytes, as they came; IncompleteBody at the end of the stream. */
   some(max: number): Promise<Uint8Array>;
   /** Refuses if there is one more byte. */
@@ -27,7 +29,8 @@ export function byteReader(source: AsyncIterator<Uint8Array>): ByteReader {
     return true;
   };
 
-  const line = async (max: number): Promise<string> => {
+  /** With its end. */
+  const lineToEnd = async (max: number): Promise<string> => {
     let text = "";
     for (;;) {
       if (!(await fill())) throw new S3Error("IncompleteBody", "The body ended within a chunk header or trailer.");
@@ -36,11 +39,16 @@ export function byteReader(source: AsyncIterator<Uint8Array>): ByteReader {
       if (text.length + (end - offset) > max + 2) throw new S3Error("InvalidRequest", "A chunk header or trailer is too long.");
       text += Buffer.from(current.buffer, current.byteOffset + offset, end - offset).toString("latin1");
       offset = end;
-      if (at >= 0) break;
+      if (at >= 0) return text;
     }
-    const content = text.slice(0, -2);
-    if (text.at(-2) !== "\r" || content.includes("\r")) throw new S3Error("InvalidRequest", "Lines between chunks end in CRLF.");
-    return content;
+  };
+
+  const line = async (max: number): Promise<string> => contentOf(await lineToEnd(max));
+
+  const trailerLine = async (max: number): Promise<string> => {
+    const text = await lineToEnd(max);
+    if (text.endsWith(CRLF)) return contentOf(text);
+    return contentOf(`${text.slice(0, -1)}${await lineToEnd(0)}`);
   };
 
   const some = async (max: number): Promise<Uint8Array> => {
@@ -53,5 +61,13 @@ export function byteReader(source: AsyncIterator<Uint8Array>): ByteReader {
   const end = async (): Promise<void> => {
     if (await fill()) throw new S3Error("InvalidRequest", "There are bytes behind the end of the body.");
   };
-  return { line, some, end };
+  return { line, trailerLine, some, end };
+}
+
+const CRLF = "\r\n";
+
+function contentOf(line: string): string {
+  const content = line.slice(0, -CRLF.length);
+  if (!line.endsWith(CRLF) || content.includes("\r")) throw new S3Error("InvalidRequest", "Lines between chunks end in CRLF.");
+  return content;
 }
