@@ -19,6 +19,8 @@ export interface ConcordOptions {
   /** The disk below a folder. */
   readonly disk: (folder: string) => Disk;
   readonly http: HttpServer;
+  /** For the file of users. */
+  readonly readFile?: (path: string) => string;
   /** Stores of the parts by name; level stores in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
   readonly transactionLimits?: TxnCoordinatorOptions["limits"];
@@ -58,6 +60,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     disk: options.disk(configs.objects.dataFolder),
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
     http: options.http,
+    ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
     onFailed,
     storageMetadata: storage.stores.objectMetadata,
     ...(config.metadata !== "local" && config.nodes.length > 1 ? { peers: { membership: membership.share(), members: config.nodes } } : {}),

@@ -58,6 +58,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       tracer: tracing.tracer,
     }),
     disk: nodeDisk,
+    readFile,
     http: nodeHttpServer({
       clock: nodeClock,
       log,

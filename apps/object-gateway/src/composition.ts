@@ -1,11 +1,20 @@
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
-import { SpaceGuard, SpaceReserve, type ConcordError, type Disk, type Environment, type HttpServer, type Metrics } from "@concord/runtime";
+import {
+  SpaceGuard,
+  SpaceReserve,
+  type Clock,
+  type ConcordError,
+  type Disk,
+  type Environment,
+  type HttpServer,
+  type Metrics,
+} from "@concord/runtime";
 import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { openGatewayStore, type GatewayTuning } from "./gateway-store.ts";
+import { openGatewayStore, type GatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
 import { s3Handler } from "./http/pipeline.ts";
@@ -14,7 +23,10 @@ import { onFailedOf, openMetadata } from "./metadata.ts";
 import { openObjectData } from "./object-data.ts";
 import type { Peers } from "./peers.ts";
 import { defineServices } from "./rpc/services.ts";
+import { Quotas } from "./http/quotas.ts";
+import { RequestRates } from "./http/request-rates.ts";
 import { ObjectGatewayService, type OpenedGateway } from "./service.ts";
+import { Users } from "./users.ts";
 
 export interface ObjectGatewayOptions {
   readonly environment: Environment;
@@ -25,6 +37,8 @@ export interface ObjectGatewayOptions {
   readonly http: HttpServer;
   /** The store of local metadata by node name; one in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
+  /** For the file of users. */
+  readonly readFile?: (path: string) => string;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
   /** For metadata `storage`: that of a storage-proxy in this process, in place of those of the configuration. */
@@ -42,16 +56,14 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
   const { environment } = options;
   const { clock, random, log, metrics, transport, failpoint, tracer } = environment;
   const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
-  const keys = new Map(
-    config.accessKeys.map(({ accessKeyId, secretAccessKey, tenant }) => [accessKeyId, { secret: secretAccessKey, tenant }]),
-  );
-  const verifier = createVerifier({ region, credential: (accessKey) => keys.get(accessKey) });
+  const users = new Users({ config, readFile: options.readFile, clock, log });
+  const verifier = createVerifier({ region, credential: (accessKey) => users.credential(accessKey) });
   const authenticator = tokenAuthenticator(tokensOf(config));
   return new ObjectGatewayService({
     log,
     drainGraceMs,
     region,
-    open: (httpAddress, signal) => openGateway(config, options, httpAddress, signal),
+    open: (httpAddress, signal) => openGateway(config, options, users, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: { transport, clock, log, address, reflection },
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, context }),
@@ -62,15 +74,18 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
 async function openGateway(
   config: ObjectGatewayConfig,
   options: ObjectGatewayOptions,
+  users: Users,
   httpAddress: () => string,
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
   const { environment, disk } = options;
-  const { metrics } = environment;
+  const { metrics, clock } = environment;
   const space = spaceOf(config, options);
+  users.open();
   await space.open();
   const closeSpace = (thrown: unknown): never => {
     space.close();
+    users.close();
     throw thrown;
   };
   const opened = await openMetadata(config, options, signal).catch(closeSpace);
@@ -109,13 +124,15 @@ async function openGateway(
       region,
       partBytesMax,
       scheme,
-      access: accessReader(config, scheme),
+      access: accessReader(config, users, scheme),
+      ...limitsOf(users, gateway.store, clock),
       lifecycleDayMs: config.lifecycleDayMs,
     },
     admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
     close: () => {
       space.close();
+      users.close();
       return gateway
         .stop()
         .then(() => data.close())
@@ -132,21 +149,29 @@ function spaceOf(
   return new SpaceGuard({ ...environment, disks, lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
 }
 
-function accessReader({ accessKeys, publicAccess, trustedProxies }: ObjectGatewayConfig, scheme: "http" | "https"): AccessReader {
-  const tenants = new Set(accessKeys.map(({ tenant }) => tenant));
+function accessReader({ publicAccess, trustedProxies }: ObjectGatewayConfig, users: Users, scheme: "http" | "https"): AccessReader {
   return new AccessReader({
     publicAccess: publicAccess ? "possible" : "refused",
     isProxy: addressesWithin(trustedProxies),
     scheme,
-    isTenant: (name) => tenants.has(name),
+    isTenant: (name) => users.isTenant(name),
   });
+}
+
+function limitsOf(users: Users, store: GatewayStore["store"], clock: Clock): { readonly quotas: Quotas; readonly rates: RequestRates } {
+  const monotonicMs = (): number => clock.monotonicMs();
+  return {
+    quotas: new Quotas({ quotaOf: (tenant) => users.limitsOf(tenant), store, monotonicMs }),
+    rates: new RequestRates({ rateOf: (tenant) => users.limitsOf(tenant)?.requestsPerSecondMax, monotonicMs }),
+  };
 }
 
 function budgetsOf(
   config: ObjectGatewayConfig,
   metrics: Metrics,
 ): { readonly uploads: TransferBudget; readonly downloads: TransferBudget } {
-  const isShared = new Set(config.accessKeys.map(({ tenant }) => tenant)).size > 1;
+  // A file of users may have more tenants at any time.
+  const isShared = config.usersFile !== undefined || new Set(config.accessKeys.map(({ tenant }) => tenant)).size > 1;
   const uploads = { kind: "uploads", countMax: config.uploadsInFlightMax, bytesMax: config.uploadBufferBytes } as const;
   // Connections bound the count of downloads.
   const downloads = { kind: "downloads", countMax: Number.MAX_SAFE_INTEGER, bytesMax: config.downloadBufferBytes } as const;

@@ -19,6 +19,33 @@ const accessKey = z.strictObject({
   tenant: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or ."),
 });
 
+const tenantLimits = z.strictObject({
+  tenant: accessKey.shape.tenant,
+  bytesMax: z.number().int().min(0).optional(),
+  objectsMax: z.number().int().min(0).optional(),
+  requestsPerSecondMax: z.number().int().min(1).optional(),
+});
+
+export type TenantLimits = z.output<typeof tenantLimits>;
+
+const isUnique = (texts: readonly string[]): boolean => new Set(texts).size === texts.length;
+
+/** What is in `usersFile`. */
+export const usersSchema = z.strictObject({
+  accessKeys: z
+    .array(accessKey)
+    .max(ACCESS_KEYS_MAX)
+    .default([])
+    .refine((keys) => isUnique(keys.map(({ accessKeyId }) => accessKeyId)), "two have the same accessKeyId"),
+  tenantLimits: z
+    .array(tenantLimits)
+    .max(ACCESS_KEYS_MAX)
+    .default([])
+    .refine((all) => isUnique(all.map(({ tenant }) => tenant)), "two are about the same tenant"),
+});
+
+export type UsersConfig = z.output<typeof usersSchema>;
+
 const count = (text: string, standard: number, max = Number.MAX_SAFE_INTEGER): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).max(max).default(standard).describe(text);
 
@@ -80,6 +107,16 @@ export const objectGatewaySchema = z
     transactionToken: secret(z.string().min(1)).optional().describe("this gateway's bearer token at the txn-coordinators"),
     shards: count("partitions of a bucket made from now on", 1, 64),
     accessKeys: z.array(accessKey).max(ACCESS_KEYS_MAX).default([]).describe("who may come in: key id, secret, tenant"),
+    tenantLimits: z
+      .array(tenantLimits)
+      .max(ACCESS_KEYS_MAX)
+      .default([])
+      .describe("how much tenants may use: tenant, and any of bytesMax, objectsMax, requestsPerSecondMax; others as much as there is"),
+    usersFile: z
+      .string()
+      .min(1)
+      .optional()
+      .describe("file with more accessKeys and tenantLimits as JSON, read again every 30 s: keys are changed there without a restart"),
     region: z
       .string()
       .regex(/^[a-z0-9-]{1,32}$/, "expected 1 to 32 lower-case letters, digits or -")
@@ -132,8 +169,9 @@ export const objectGatewaySchema = z
   .superRefine((config, context) => {
     const refuse = (key: string, message: string): void => context.addIssue({ code: "custom", path: [key], message });
     const ids = config.accessKeys.map((key) => key.accessKeyId);
-    if (ids.length === 0) refuse("accessKeys", NO_KEYS);
-    if (new Set(ids).size !== ids.length) refuse("accessKeys", "two have the same accessKeyId");
+    if (ids.length === 0 && config.usersFile === undefined) refuse("accessKeys", NO_KEYS);
+    if (!isUnique(ids)) refuse("accessKeys", "two have the same accessKeyId");
+    if (!isUnique(config.tenantLimits.map(({ tenant }) => tenant))) refuse("tenantLimits", "two are about the same tenant");
     if (config.longestRequestMs > config.gcGraceMs)
       refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
     if (config.metadata === "transactions" && config.coordinators.length === 0)

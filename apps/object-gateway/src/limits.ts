@@ -2,6 +2,9 @@
 export const OBJECT_BYTES_MAX = 5 * 1024 ** 4;
 export const PART_BYTES_MAX = 5 * 1024 ** 3;
 export const ACCESS_KEYS_MAX = 1000;
+/** Quotas are judged by rows read so long ago at most. */
+export const QUOTA_READ_EVERY_MS = 5000;
+export const QUOTA_BUCKETS_AT_ONCE = 16;
 /** Entries of one page of a list, S3's own. */
 export const LIST_PAGE_MAX = 1000;
 /** Deletes of one DeleteObjects that run together: one synced batch serves them all. */

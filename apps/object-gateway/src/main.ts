@@ -28,6 +28,7 @@ let isStopping = (): boolean => false;
 const service = composeObjectGateway(config, {
   environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
   disk: nodeDisk(config.dataFolder),
+  readFile,
   ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
   http: nodeHttpServer({
     clock: nodeClock,

@@ -348,7 +348,10 @@ export interface ObjectStore {
 }
 
 /** Digests while bytes are copied; made by the kit, since domain code imports no hash functions. */
-export type CopyDigest = (algorithm: ChecksumAlgorithm | undefined) => {
+export type CopyDigest = (
+  algorithm: ChecksumAlgorithm | undefined,
+  lengthBytes: number,
+) => {
   update(bytes: Uint8Array): void;
   finish(): { readonly md5Hex: string; readonly checksum: StoredChecksum | undefined };
 };

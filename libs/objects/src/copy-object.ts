@@ -43,7 +43,7 @@ export async function openCopySource(context: ObjectStoreContext, source: CopySo
 
 /** Reads one object as the body of another, and digests it on the way. */
 export function copyBody(found: FoundObject, makeDigest: CopyDigest): UploadBody {
-  const digest = makeDigest(found.object.checksum?.algorithm);
+  const digest = makeDigest(found.object.checksum?.algorithm, found.lengthBytes);
   async function* digested(): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const chunk of found.bytes) {
       digest.update(chunk);

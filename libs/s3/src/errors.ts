@@ -72,6 +72,7 @@ export const S3_ERRORS = {
   PreconditionFailed: say(412, "At least one of the preconditions you specified did not hold."),
   ReplicationConfigurationNotFoundError: say(404, "The replication configuration was not found."),
   RequestTimeTooSkewed: say(403, "The difference between the request time and the current time is too large."),
+  QuotaExceeded: say(403, "The quota of the bucket's owner would be exceeded."),
   RequestTimeout: say(400, "Your socket connection to the server was not read from or written to within the timeout period."),
   ServerSideEncryptionConfigurationNotFoundError: say(404, "The server side encryption configuration was not found."),
   ServiceUnavailable: say(503, "Please try again."),

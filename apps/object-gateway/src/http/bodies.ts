@@ -9,29 +9,35 @@ import type { Context, S3Call } from "./call.ts";
 export function withUpload<Result>(
   call: S3Call,
   context: Context,
-  options: { readonly algorithm?: ChecksumAlgorithm | undefined },
+  options: { readonly algorithm?: ChecksumAlgorithm | undefined; readonly becomes: "object" | "part" },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, uploads, metrics, space } = context;
+  const { partBytesMax, uploads, metrics, space, quotas } = context;
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
+  // A part is no object yet: only that it would fit.
+  const amount = { objects: options.becomes === "object" ? 1 : 0, bytes: body.lengthBytes };
   return uploads.during(call.tenant, body.lengthBytes, async () => {
     await space.admit();
-    return await action({ ...body, chunks: whileAdmitted(counted, space) });
+    return await quotas.during(call.access.owner, amount, () => action({ ...body, chunks: whileAdmitted(counted, space) }));
   });
 }
 
 /** Runs `action` with the checked file of a form when there is room for another upload. */
 export function withFile<Result>(
   call: S3Call,
-  { uploads, metrics, space }: Context,
+  { uploads, metrics, space, quotas, partBytesMax }: Context,
   file: Omit<UploadBody, "lengthBytes">,
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
   const counted = counting(file.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
   return uploads.during(call.tenant, UPLOAD_SHARE_BYTES, async () => {
     await space.admit();
-    return await action({ lengthBytes: undefined, chunks: whileAdmitted(counted, space), finish: () => file.finish() });
+    const body = { lengthBytes: undefined, chunks: whileAdmitted(counted, space), finish: () => file.finish() };
+    // The file ends where the form says: at most all of it.
+    const length = call.request.headers.find(([name]) => name === "content-length")?.[1];
+    const bytes = length === undefined ? partBytesMax : Number(length);
+    return await quotas.during(call.access.owner, { objects: 1, bytes }, () => action(body));
   });
 }
 

@@ -6,6 +6,8 @@ import { silentLog, silentMetrics, SpaceGuard } from "@concord/runtime";
 import { fieldsOf, S3Error } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
+import { Quotas } from "./quotas.ts";
+import { RequestRates } from "./request-rates.ts";
 import { AccessReader, ownAccess } from "./access.ts";
 import { TransferBudget } from "./budget.ts";
 import type { Context, S3Call } from "./call.ts";
@@ -138,6 +140,8 @@ for (const [name, operation, query] of [
       scheme: "http",
       access: new AccessReader({ publicAccess: "refused", isProxy: () => false, scheme: "http", isTenant: () => true }),
       lifecycleDayMs: 1,
+      rates: new RequestRates({ rateOf: () => undefined, monotonicMs: () => 0 }),
+      quotas: new Quotas({ quotaOf: () => undefined, store, monotonicMs: () => 0 }),
     } as const;
     const { done, release } = held(uploads, 1);
     await assert.rejects(operation(call, context), isSlowDown);

@@ -3,6 +3,8 @@ import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@conco
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
+import type { Quotas } from "./quotas.ts";
+import type { RequestRates } from "./request-rates.ts";
 
 /** The context of every operation. */
 export interface Context {
@@ -11,6 +13,9 @@ export interface Context {
   readonly metrics: Metrics;
   readonly uploads: TransferBudget;
   readonly downloads: TransferBudget;
+  readonly rates: RequestRates;
+  /** New data is within its owner's quota; reads, deletes and background work never ask. */
+  readonly quotas: Quotas;
   /** New data is admitted by it; reads, deletes and background work never ask. */
   readonly space: SpaceGuard;
   readonly region: string;

@@ -5,6 +5,7 @@ import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
 import { decide, judgeOf } from "./access.ts";
+import type { Take } from "./quotas.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 
 /** AccessDenied when the caller may not read the source. */
@@ -26,11 +27,15 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
  * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
  * with 412, also the ones a GET answers with 304.
  */
-export async function copying<Result>({ tenant }: S3Call, { uploads, space }: Context, action: () => Promise<Result>): Promise<Result> {
+export async function copying<Result>(
+  { tenant, access }: S3Call,
+  { uploads, space, quotas }: Context,
+  action: (take: Take) => Promise<Result>,
+): Promise<Result> {
   try {
     return await uploads.during(tenant, UPLOAD_SHARE_BYTES, async () => {
       await space.admit();
-      return await action();
+      return await quotas.duringLater(access.owner, action);
     });
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "NOT_MODIFIED")

@@ -1,5 +1,5 @@
 // S3 operations of a multipart upload.
-import type { CombineDigests } from "@concord/objects";
+import type { CombineDigests, CopyDigest } from "@concord/objects";
 import {
   combineDigests,
   completeMultipartUploadXml,
@@ -24,6 +24,7 @@ import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { listPage } from "./list-page.ts";
 import { lockOfNew } from "./object-lock.ts";
+import type { Take } from "./quotas.ts";
 import { encodingOf, INT_MAX, pageSizeOf, partNumberOf, uploadIdFrom, uploadIdOf } from "./parameters.ts";
 import { checkPartAlgorithm, uploadAlgorithm } from "./part-checksums.ts";
 import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
@@ -50,7 +51,7 @@ export const uploadPart: Operation = async (call, context) => {
   const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
   const algorithm = await uploadAlgorithm(context.store, part);
   checkPartAlgorithm(headers, algorithm);
-  const stored = await withUpload(call, context, { algorithm }, (body) => context.store.putPart({ ...part, body }));
+  const stored = await withUpload(call, context, { algorithm, becomes: "part" }, (body) => context.store.putPart({ ...part, body }));
   const checksum = checksumHeaders(stored.checksum).filter(([name]) => name !== "x-amz-checksum-type");
   return empty(200, [["etag", quoted(stored.etag)], ...checksum]);
 };
@@ -61,8 +62,13 @@ export const uploadPartCopy: Operation = async (call, context) => {
   const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
   const source = await copySourceOf(call, context);
   const algorithm = await uploadAlgorithm(context.store, part);
-  const copy = { ...part, source, digest: () => copyDigest(algorithm) };
-  const copied = await copying(call, context, () => context.store.copyPart(copy));
+  const copied = await copying(call, context, (take) => {
+    const digest: CopyDigest = (_, bytes) => {
+      take({ objects: 0, bytes });
+      return copyDigest(algorithm);
+    };
+    return context.store.copyPart({ ...part, source, digest });
+  });
   return xml(copyPartXml(copied), copySourceVersionHeader(copied.sourceVersionId));
 };
 
@@ -130,10 +136,12 @@ export const completeMultipartUpload: Operation = async (call, context) => {
   const uploadId = uploadIdOf(query);
   const checksum = readCompleteChecksum(headers);
   const precondition = { ...readPrecondition(headers), judge };
-  const combine = combining(headers);
   const document = await readDocument(call, context, { headerOf: "object" });
   const parts = readCompleteMultipartUpload(document).map((part) => ({ ...part, checksum: part.checksum?.value }));
-  const stored = await context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
+  const stored = await context.quotas.duringLater(call.access.owner, (take) => {
+    const combine = combining(headers, take);
+    return context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
+  });
   const answer = completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored });
   return xml(answer, versionHeader(stored.versionId));
 };
@@ -143,11 +151,12 @@ function locationOf({ request, headers }: S3Call): string {
   return `${headers.one("host") ?? ""}${request.target.split("?")[0]!}`;
 }
 
-/** If the client announces the object's length, the parts must add up to it. */
-function combining(headers: Fields): CombineDigests {
+/** If the client announces the object's length, the parts must add up to it. They count in the quota from then on. */
+function combining(headers: Fields, take: Take): CombineDigests {
   const sizeBytes = headers.has("x-amz-mp-object-size")
     ? readNumber(headers, "x-amz-mp-object-size", 0, [0, Number.MAX_SAFE_INTEGER])
     : undefined;
+  let takenBytes: number | undefined;
   return (parts, checksum) => {
     const sumBytes = parts.reduce((sum, part) => sum + part.lengthBytes, 0);
     if (sizeBytes !== undefined && sizeBytes !== sumBytes) {
@@ -156,6 +165,9 @@ function combining(headers: Fields): CombineDigests {
         `The provided 'x-amz-mp-object-size' header value ${sizeBytes} does not match what was computed: ${sumBytes}`,
       );
     }
+    // Asked again when the upload changed meanwhile.
+    take({ objects: takenBytes === undefined ? 1 : 0, bytes: Math.max(0, sumBytes - (takenBytes ?? 0)) });
+    takenBytes = Math.max(sumBytes, takenBytes ?? 0);
     return combineDigests(parts, checksum);
   };
 }

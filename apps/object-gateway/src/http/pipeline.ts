@@ -186,6 +186,7 @@ async function answer(
   const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
   if (route.level !== "service") checkBucketName(bucket);
   const context = tracedContext(options.context(), span);
+  if (caller.kind === "tenant") context.rates.take(caller.tenant);
   const said = { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
   let known: ConditionFacts | undefined;
   const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
@@ -210,6 +211,7 @@ async function answerForm(
   const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax);
   try {
     const { caller, via, key, verified, route } = form;
+    if (caller.kind === "tenant") context.rates.take(caller.tenant);
     const said = { caller, via, peer: request.peer, query, headers: verified.headers, nowMs };
     const facts = (): ConditionFacts => factsOf(said, context.access.options);
     const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified, facts };
@@ -251,6 +253,8 @@ async function handleInBucket(
   const { bucket, caller, query, headers } = asked;
   const info = await bucketOf(asked, context);
   onBucket(info);
+  // What is open to all is its owner's to pay for.
+  if (caller.kind === "anonymous") context.rates.take(info.tenant);
   const access = context.access.accessOf(info);
   const key = route.level === "object" ? asked.key : undefined;
   const needed = actionsOf(route.operation, {

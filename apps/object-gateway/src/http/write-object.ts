@@ -32,7 +32,7 @@ export const putObject: Operation = async (call, context) => {
   const lock = lockOfNew(call);
   const precondition = { ...readPrecondition(headers), judge };
   let sizeBytes: number | undefined;
-  const stored = await withUpload(call, context, {}, (body) => {
+  const stored = await withUpload(call, context, { becomes: "object" }, (body) => {
     sizeBytes = body.lengthBytes;
     return context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition });
   });
@@ -56,9 +56,14 @@ export const copyObject: Operation = async (call, context) => {
   if (isOntoItself && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = { ...readPrecondition(headers), judge };
   const asked = readUploadChecksum(headers)?.algorithm;
-  const digest: CopyDigest = (algorithm) => copyDigest(asked ?? algorithm);
-  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition, digest };
-  const copied = await copying(call, context, () => context.store.copyObject(copy));
+  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition };
+  const copied = await copying(call, context, (take) => {
+    const digest: CopyDigest = (algorithm, bytes) => {
+      take({ objects: 1, bytes });
+      return copyDigest(asked ?? algorithm);
+    };
+    return context.store.copyObject({ ...copy, digest });
+  });
   return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
 };
 

@@ -40,6 +40,8 @@ export interface GatewayOptions {
   /** Instead of a store and a folder of its own. */
   readonly metadata?: ObjectMetadata;
   readonly dataDisk?: Disk;
+  /** Of the file of users. */
+  readonly readFile?: (path: string) => string;
 }
 
 const ADMIN = contract.service("ObjectAdminService").methods;
@@ -85,6 +87,7 @@ export class TestGateway {
       disk: nodeDisk(this.folder),
       http: this.#options.http?.(http) ?? http,
       ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
+      ...(this.#options.readFile === undefined ? {} : { readFile: this.#options.readFile }),
       ...(this.#options.dataDisk === undefined ? {} : { dataDisk: this.#options.dataDisk }),
       openKeyValue: async () => (this.#store = await this.#openStore(environment)),
     });
