@@ -23,6 +23,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     /^(protos\/concord\/.*\.proto|apps\/[^/]+\/src\/(ring\/)?rpc\/[^/]+\.ts|libs\/(client|rows-wire|adapter-ring|adapter-storage-proxy|rpc)\/src\/[^/]+\.ts)$/,
     "@concord/proto-tools:test",
   ],
+  [/^docs\/s3-operations\.md$/, "@concord/clients:test"],
   [/^LICENSE$/, "@concord/pack:test"],
   [/^(docker\/|deploy\/|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/, "@concord/deploy:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],

@@ -29,6 +29,7 @@ const COMMANDS = {
   simulate: ["testing/simulate/src/simulate.ts"],
   bench: ["testing/bench/src/bench.ts"],
   crash: ["testing/crash/src/crash.ts"],
+  clients: ["testing/clients/src/s3/clients.ts"],
   engines: ["tools/engines/main.ts"],
   "test:engines": ["tools/engines/test-engines.ts"],
   "engines:faults": ["testing/crash/src/engine-faults.ts"],

@@ -12,6 +12,8 @@ export interface RequestToSign {
   /** As in the header `host`. */
   readonly host: string;
   readonly body: Uint8Array;
+  /** Further ones that are signed and sent, with lower-case names. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface SigningKey {
@@ -25,9 +27,9 @@ export function signRequest(request: RequestToSign, key: SigningKey, nowMs: numb
   const timestamp = formatTimestamp(nowMs);
   const date = timestamp.slice(0, 8);
   const payload = createHash("sha256").update(request.body).digest("hex");
-  const sent = { "x-amz-content-sha256": payload, "x-amz-date": timestamp };
+  const sent = { ...request.headers, "x-amz-content-sha256": payload, "x-amz-date": timestamp };
   const headers = fieldsOf([["host", request.host], ...Object.entries(sent)]);
-  const signedHeaders = headers.entries.map(([name]) => name);
+  const signedHeaders = headers.entries.map(([name]) => name).sort();
   const target = parseTarget(request.target, undefined);
   const canonical = canonicalRequest({ method: request.method, target, headers, signedHeaders, payload });
   const scope = `${date}/${key.region}/s3/aws4_request`;
