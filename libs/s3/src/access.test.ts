@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import fc from "fast-check";
+import { BlockList, isIPv6 } from "node:net";
 import { matchesWildcard } from "./access/wildcard.ts";
 import {
   addressesWithin,
@@ -316,6 +317,30 @@ test("wildcards: as a regular expression that means the same, whatever pattern a
   );
   assert.equal(matchesWildcard("a.c", "abc"), false);
   assert.equal(matchesWildcard("*", "a\nb"), true);
+});
+
+/** Written in one of several ways. */
+const v4 = fc.ipV4();
+const v6 = fc.oneof(
+  fc.ipV6(),
+  v4.map((address) => `::ffff:${address}`),
+  v4.map((address) => `::${address}`),
+  fc.constantFrom("::", "::1", "2001:db8::", "fe80::1:0:0:1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "1:2:3:4:5:6:7::"),
+);
+
+test("addresses within ranges: any address, any range: as the BlockList of node:net says", () => {
+  const check = (address: string, base: string, prefixBits: number): void => {
+    const list = new BlockList();
+    list.addSubnet(base, prefixBits, isIPv6(base) ? "ipv6" : "ipv4");
+    const expected = list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+    assert.equal(addressesWithin([`${base}/${prefixBits}`])(address), expected, `${address} in ${base}/${prefixBits}`);
+  };
+  fc.assert(fc.property(v4, v4, fc.nat(32), check));
+  fc.assert(fc.property(v6, v6, fc.nat(128), check));
+  fc.assert(fc.property(v6, v4, fc.nat(32), check));
+  // An address is in each range that it begins.
+  for (const address of [v4, v6] as const)
+    fc.assert(fc.property(address, (one) => addressesWithin([one, `${one}/${isIPv6(one) ? 64 : 16}`])(one)));
 });
 
 test("client address: forwarded ones are believed from named proxies only, from the right", () => {

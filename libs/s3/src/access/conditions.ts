@@ -1,8 +1,7 @@
 // Conditions of a policy's statement: operators and keys that are known, each with values of the key's type. Everything else is refused when
 // the policy is put: a condition that is not understood must not be taken for one that holds.
-import { BlockList, isIP, isIPv6 } from "node:net";
-import { assert } from "@concord/runtime";
 import { POLICY_CONDITIONS_MAX } from "../limits.ts";
+import { addressesWithin, subnetOf } from "./addresses.ts";
 import { malformedPolicy, objectOf } from "./policy-json.ts";
 import { matchesWildcard } from "./wildcard.ts";
 
@@ -189,33 +188,6 @@ const READERS: Readonly<Record<KeyType, (text: string) => string | undefined>> =
   },
   address: (text) => (subnetOf(text) === undefined ? undefined : text),
 };
-
-interface Subnet {
-  readonly address: string;
-  readonly prefixBits: number;
-  readonly isV6: boolean;
-}
-
-/** "10.0.0.0/8", or one address. */
-export function subnetOf(text: string): Subnet | undefined {
-  const [, address = "", prefix] = /^([0-9A-Fa-f.:]{2,45})(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  if (isIP(address) === 0) return undefined;
-  const isV6 = isIPv6(address);
-  const bits = isV6 ? 128 : 32;
-  const prefixBits = prefix === undefined ? bits : Number(prefix);
-  return prefixBits > bits ? undefined : { address, prefixBits, isV6 };
-}
-
-/** Of ranges that `subnetOf` knows. An IPv4 address is also found in its IPv6 form. */
-export function addressesWithin(ranges: readonly string[]): (address: string) => boolean {
-  const list = new BlockList();
-  for (const range of ranges) {
-    const subnet = subnetOf(range);
-    assert(subnet !== undefined, "ranges were read before");
-    list.addSubnet(subnet.address, subnet.prefixBits, subnet.isV6 ? "ipv6" : "ipv4");
-  }
-  return (address) => isIP(address) !== 0 && list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
-}
 
 /** All of them hold. A key of which the request says nothing fails, unless the operator is negated or ends in IfExists. */
 export function conditionsHold(conditions: readonly Condition[], facts: ConditionFacts): boolean {

@@ -1,7 +1,8 @@
 // The policy of a bucket: JSON in the language of S3. What is not known here is refused when it is put, never ignored.
 import { POLICY_ENTRIES_MAX, POLICY_SLOW_CHARS_MAX, POLICY_STATEMENTS_MAX } from "../limits.ts";
 import { isBucketAction, S3_ACTIONS, type S3Action } from "./actions.ts";
-import { conditionsHold, readConditions, subnetOf, type Condition, type ConditionFacts } from "./conditions.ts";
+import { subnetOf } from "./addresses.ts";
+import { conditionsHold, readConditions, type Condition, type ConditionFacts } from "./conditions.ts";
 import { malformedPolicy, objectOf, parsePolicyJson, textsOf, type JsonObject } from "./policy-json.ts";
 import { matchesWildcard, slowChars } from "./wildcard.ts";
 
