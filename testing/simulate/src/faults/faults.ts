@@ -2,6 +2,7 @@ import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { LOCK_FAULTS } from "./lock-faults.ts";
 import { MEMBERS_FAULTS } from "./members-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
+import { OBJECT_LOCK_FAULTS } from "./object-lock-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
@@ -31,6 +32,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...LOCK_FAULTS,
   ...MEMBERS_FAULTS,
   ...OBJECT_FAULTS,
+  ...OBJECT_LOCK_FAULTS,
   ...OWNERSHIP_FAULTS,
   ...STORE_FAULTS,
   ...REPAIR_FAULTS,

@@ -4,6 +4,7 @@ import type { World } from "@concord/simulation";
 import { EXPIRING_PREFIX, useExpiring } from "./expiring.ts";
 import { PART_BYTES_MIN } from "./gateways.ts";
 import { md5, type ObjectHistory } from "./history.ts";
+import { useLocked, type LockHistory } from "./locked.ts";
 import { VERSION_KEYS, type MadeVersion, type VersionHistory } from "./version-history.ts";
 import { S3Client, tagged, type S3Answer, type S3Request } from "./s3-client.ts";
 
@@ -18,6 +19,7 @@ export const FORBIDDEN_KEY = "forbidden/1";
 const FORBIDDEN_KEY_PERCENT = 20;
 const SLOW_PAUSE_MS_MAX = 60;
 const EXPIRING_PERCENT = 10;
+const LOCKED_PERCENT = 15;
 /** Share of the operations that are on versions, where the bucket keeps some. */
 const VERSION_OPERATIONS_PERCENT = 35;
 
@@ -37,6 +39,8 @@ export interface ObjectClientOptions {
   readonly hasPolicy: boolean;
   /** The bucket has the rules of `expiring.ts`. */
   readonly hasRules: boolean;
+  /** There is a bucket with locks. */
+  readonly locks: LockHistory | undefined;
 }
 
 export class ObjectClient {
@@ -70,6 +74,11 @@ export class ObjectClient {
         key,
         send: (request) => this.#answerOf(request),
       });
+      return;
+    }
+    const { world, env, locks } = this.#parts;
+    if (locks !== undefined && random.below(100) < LOCKED_PERCENT) {
+      await useLocked({ world, env, locks, key: this.#name("locked"), send: (request) => this.#answerOf(request) });
       return;
     }
     const key = KEYS[random.below(KEYS.length)]!;
@@ -116,8 +125,8 @@ export class ObjectClient {
   }
 
   /** The ETag of a version; undefined: there is none. Rejects without an answer. */
-  async readVersion({ key, id }: MadeVersion): Promise<{ readonly etag: string } | undefined> {
-    const reply = await this.#send({ method: "GET", bucket: BUCKET, key, query: { versionId: id } });
+  async readVersion({ key, id }: MadeVersion, bucket = BUCKET): Promise<{ readonly etag: string } | undefined> {
+    const reply = await this.#send({ method: "GET", bucket, key, query: { versionId: id } });
     if (reply.kind === "answer" && reply.answer.code === "NoSuchVersion") return undefined;
     if (reply.kind !== "answer" || reply.answer.status !== 200) throw new ConcordError("REPLICAS_UNAVAILABLE", "no answer yet");
     return { etag: unquoted(reply.answer.headers.get("etag") ?? "") };

@@ -5,8 +5,9 @@ import type { Cluster } from "../cluster.ts";
 import { EXPIRING_RULES } from "../object/expiring.ts";
 import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
+import { LOCKED_BUCKET, LOCKED_DEFAULT, LOCKED_RULES, LockHistory, putByDefault } from "../object/locked.ts";
 import { BUCKET, FORBIDDEN_KEY, KEYS, ObjectClient } from "../object/object-client.ts";
-import { S3Client } from "../object/s3-client.ts";
+import { S3Client, type S3Answer, type S3Request } from "../object/s3-client.ts";
 import { VERSION_KEYS, VersionHistory } from "../object/version-history.ts";
 import type { Outcomes } from "../run-seed.ts";
 
@@ -19,6 +20,11 @@ const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;
 const ASK_AGAIN_MS = 300;
+const ANSWER_MS = 2_000;
+/** Puts that are under way while the default retention is set. */
+const SLOW_PUTS = 3;
+const SLOW_PUT_MS_MAX = 250;
+const LOCK_STEP_MS = 60_000;
 const PIECES_MAX = 1_000_000;
 /** Garbage of the future is collected, and what is remembered of completed uploads. */
 const AHEAD_MS = 30 * 24 * 3_600_000;
@@ -81,6 +87,7 @@ interface Run {
   readonly admin: Environment;
   readonly reader: ObjectClient;
   readonly versions: VersionHistory | undefined;
+  readonly locks: LockHistory | undefined;
   /** What FORBIDDEN_KEY showed after a policy forbade its writes; undefined: none did. */
   forbiddenSince: string | undefined;
   isOver: boolean;
@@ -104,14 +111,18 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     versions: undefined,
     hasPolicy: false,
     hasRules: false,
+    locks: undefined,
   });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
   const policies = world.random("policies");
   const hasPolicy = policies.chance(0.5);
-  const run: Run = { cluster, gateways, history, admin, reader, versions, forbiddenSince: undefined, isOver: false };
+  const locking = world.random("locks");
+  const locks = locking.chance(0.4) ? new LockHistory(world, swarm.clockSkewMs) : undefined;
+  const run: Run = { cluster, gateways, history, admin, reader, versions, locks, forbiddenSince: undefined, isOver: false };
   const { hasRules } = gateways;
-  await world.complete(makeBucket(run), UP_MS);
+  await world.complete(makeBucket(run, BUCKET), UP_MS);
+  if (locks !== undefined) await world.complete(makeLockedBucket(run), UP_MS);
   if (hasRules) await world.complete(setBucket(run, "lifecycle", EXPIRING_RULES, 200), UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
@@ -120,13 +131,17 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     work.push(
       operate(
         run,
-        new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy, hasRules }),
+        new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy, hasRules, locks }),
         env,
       ),
     );
   }
   if (versions !== undefined) work.push(keepVersions(run, versions, random));
   if (hasPolicy) work.push(forbidWrites(run, policies));
+  if (locks !== undefined) {
+    stepClock(run, locking);
+    work.push(setDefaultLock(run, locks, locking));
+  }
   await injectFaults(run, names);
   run.isOver = true;
   world.heal();
@@ -141,13 +156,38 @@ function process({ world }: Cluster, name: string): Promise<Environment> {
   return world.complete(new Promise((resolve) => world.node(name, async ({ env }) => resolve(env))), UP_MS);
 }
 
-async function makeBucket({ admin, gateways }: Run): Promise<void> {
+async function makeBucket({ admin, gateways }: Run, bucket: string, headers: Readonly<Record<string, string>> = {}): Promise<void> {
   const client = new S3Client(admin, gateways.s3Addresses[0]!, 2_000);
   for (;;) {
-    const answer = await client.send({ method: "PUT", bucket: BUCKET }).catch(() => undefined);
+    const answer = await client.send({ method: "PUT", bucket, headers }).catch(() => undefined);
     if (answer?.status === 200 || answer?.code === "BucketAlreadyOwnedByYou") return;
     await sleep(admin.clock, ASK_AGAIN_MS);
   }
+}
+
+async function makeLockedBucket(run: Run): Promise<void> {
+  await makeBucket(run, LOCKED_BUCKET, { "x-amz-bucket-object-lock-enabled": "true" });
+  if (run.gateways.hasRules) await setBucket(run, "lifecycle", LOCKED_RULES, 200, LOCKED_BUCKET);
+}
+
+/** Amid the work: what commits after the answer has it. */
+async function setDefaultLock(run: Run, locks: LockHistory, random: SeededRandom): Promise<void> {
+  await sleep(run.admin.clock, random.below(WORK_MS));
+  const { admin: env, cluster, gateways } = run;
+  const send = (request: S3Request): Promise<S3Answer | undefined> =>
+    new S3Client(env, random.pick(gateways.s3Addresses), ANSWER_MS).send(request).catch(() => undefined);
+  const options = { world: cluster.world, env, locks, send };
+  const slow = Array.from({ length: SLOW_PUTS }, (_, at) => putByDefault({ ...options, key: `admin-${at}` }, SLOW_PUT_MS_MAX));
+  await setBucket(run, "object-lock", LOCKED_DEFAULT, 200, LOCKED_BUCKET);
+  locks.defaultSinceMs = cluster.world.nowMs;
+  await Promise.all(slow);
+}
+
+/** Far enough that a lock would have ended. */
+function stepClock({ cluster: { world }, gateways: { plan } }: Run, random: SeededRandom): void {
+  if (plan.collects || random.chance(0.5)) return;
+  const atMs = world.nowMs + random.below(WORK_MS / 2);
+  world.schedule([{ kind: "clock-step", atMs, node: random.pick(plan.names), byMs: LOCK_STEP_MS }]);
 }
 
 /**
@@ -191,11 +231,17 @@ function setVersioning(run: Run, status: "Enabled" | "Suspended"): Promise<void>
 }
 
 /** Until it is answered as done. */
-async function setBucket({ admin, gateways }: Run, what: "versioning" | "policy" | "lifecycle", text: string, done: number): Promise<void> {
+async function setBucket(
+  { admin, gateways }: Run,
+  what: "versioning" | "policy" | "lifecycle" | "object-lock",
+  text: string,
+  done: number,
+  bucket = BUCKET,
+): Promise<void> {
   const body = Buffer.from(text);
   for (let at = 0; ; at += 1) {
     const client = new S3Client(admin, gateways.s3Addresses[at % gateways.s3Addresses.length]!, 2_000);
-    const answer = await client.send({ method: "PUT", bucket: BUCKET, query: { [what]: "" }, body }).catch(() => undefined);
+    const answer = await client.send({ method: "PUT", bucket, query: { [what]: "" }, body }).catch(() => undefined);
     if (answer?.status === done) return;
     await sleep(admin.clock, ASK_AGAIN_MS);
   }
@@ -258,6 +304,7 @@ async function judge(run: Run): Promise<void> {
   await quietly("collection of garbage", () => collect(run));
   for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
   await quietly("versions", () => judgeVersions(run));
+  await quietly("locks", () => judgeLocks(run));
   await quietly("a forbidden key", () => judgeForbidden(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
@@ -289,6 +336,11 @@ async function collect({ gateways, admin }: Run): Promise<boolean> {
 
 async function judgeVersions({ reader, versions }: Run): Promise<boolean> {
   await versions?.judge((version) => reader.readVersion(version));
+  return true;
+}
+
+async function judgeLocks({ reader, locks }: Run): Promise<boolean> {
+  await locks?.judge((version) => reader.readVersion(version, LOCKED_BUCKET));
   return true;
 }
 
