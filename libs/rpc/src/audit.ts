@@ -1,4 +1,4 @@
-import type { CallContext, Clock, Log } from "@concord/runtime";
+import type { Clock, Log } from "@concord/runtime";
 import type { Caller } from "./auth.ts";
 import { requestIdField } from "./request-id.ts";
 
@@ -7,7 +7,10 @@ export const AUDIT_REFUSED_LINES_MAX = 10;
 const WINDOW_MS = 1_000;
 
 /** Of a call's context. */
-export type AuditedCall = Pick<CallContext, "peer" | "metadata">;
+export interface AuditedCall {
+  readonly peer: string;
+  readonly requestId: string | undefined;
+}
 
 /** One line of the log for each call of an operator, and for calls that a caller may not make. */
 export class Audit {
@@ -23,13 +26,14 @@ export class Audit {
   }
 
   /** Of a call that was answered. */
-  answered({ role, name }: Caller, method: string, code: string, { peer, metadata }: AuditedCall): void {
+  answered({ role, name }: Caller, method: string, code: string, call: AuditedCall): void {
     if (role !== "operator") return;
-    this.#log.info("audit", { method, code, peer, role, caller: name ?? role, ...requestIdField(metadata) });
+    const { peer, requestId } = call;
+    this.#log.info("audit", { method, code, peer, role, caller: name ?? role, ...requestIdField(requestId) });
   }
 
   /** Undefined: the caller is not known. */
-  refused(caller: Caller | undefined, method: string, code: string, { peer, metadata }: AuditedCall): void {
+  refused(caller: Caller | undefined, method: string, code: string, { peer, requestId }: AuditedCall): void {
     const nowMs = this.#clock.monotonicMs();
     if (nowMs >= this.#endsAtMs) [this.#endsAtMs, this.#lines] = [nowMs + WINDOW_MS, 0];
     if (this.#lines >= AUDIT_REFUSED_LINES_MAX) {
@@ -39,7 +43,7 @@ export class Audit {
     this.#lines += 1;
     const { role, name } = caller ?? {};
     const who = role === undefined ? {} : { role, caller: name ?? role };
-    const fields = { method, code, peer, ...who, ...requestIdField(metadata), leftOut: this.#leftOut };
+    const fields = { method, code, peer, ...who, ...requestIdField(requestId), leftOut: this.#leftOut };
     this.#leftOut = 0;
     this.#log.warn("audit: refused", fields);
   }

@@ -1,16 +1,18 @@
 /** ConcordError <-> what grpc-js throws and takes. */
 import { Metadata, status as GrpcStatus, type ServiceError, type StatusObject } from "@grpc/grpc-js";
 import { ConcordError, type Applied, type ErrorCode } from "@concord/runtime";
+import { REQUEST_ID_KEY } from "./request-id.ts";
 import { decodeStatus, encodeStatus, publicError, toStatus } from "./status.ts";
 
 const DETAILS_KEY = "grpc-status-details-bin";
 
-/** The error as grpc-js servers want it: plain status for any client, rich details for those that read them. */
-export function toServiceError(thrown: unknown): StatusObject & Error {
+/** The error as grpc-js servers want it: plain status for any client, rich details for those that read them, and which call it was. */
+export function toServiceError(thrown: unknown, requestId: string): StatusObject & Error {
   const error = publicError(thrown);
   const { code, message } = toStatus(error);
   const metadata = new Metadata();
   metadata.set(DETAILS_KEY, Buffer.from(encodeStatus(error)));
+  metadata.set(REQUEST_ID_KEY, requestId);
   return Object.assign(new Error(message), { code, details: message, metadata });
 }
 

@@ -39,6 +39,8 @@ export interface GrpcServerOptions extends GrpcTransportOptions {
   /** One for all servers of the process. */
   readonly output: OutputBudget;
   readonly credentials: GrpcCredentials;
+  /** Names a call whose caller has not. */
+  readonly newRequestId: () => string;
 }
 
 type StreamCall = ServerDuplexStream<Bytes, Bytes> | ServerWritableStream<Bytes, Bytes>;
@@ -76,12 +78,11 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
     return;
   }
   const begin = (call: StreamCall): void => {
-    const stream = new ServerStream(call, served.method, options);
+    const context = new GrpcCallContext(call, Infinity, options);
+    const stream = new ServerStream(call, served.method, options, context.requestId);
     streams.add(stream);
     stream.onClose(() => streams.delete(stream));
     try {
-      const context = new GrpcCallContext(call, Infinity, options.output);
-      sendRequestId(call, context);
       served.handle(stream, context);
     } catch (thrown) {
       stream.end(thrown instanceof Error ? thrown : new Error(String(thrown)));
@@ -99,15 +100,15 @@ function answerUnary(
   callback: sendUnaryData<Bytes>,
   options: GrpcServerOptions,
 ): void {
-  const fail = (thrown: unknown): void => callback(toServiceError(thrown));
+  const context = new GrpcCallContext(call, deadlineAtMs(call, options), options);
+  const fail = (thrown: unknown): void => callback(toServiceError(thrown, context.requestId));
   try {
     const request = decodeRequest(served.method, call.request, messageBytesMax(options));
-    const context = new GrpcCallContext(call, deadlineAtMs(call, options), options.output);
-    sendRequestId(call, context);
     served
       .handle(request, context)
       .then((response) => {
         const bytes = encodeResponse(served.method, response, messageBytesMax(options));
+        sendRequestId(call, context.requestId);
         return bytes.length > ANSWER_COUNTED_BYTES ? answerCounted(bytes, call, callback, context) : callback(null, bytes);
       })
       .catch(fail);
@@ -116,12 +117,10 @@ function answerUnary(
   }
 }
 
-/** Before the answer, also of a call that fails. */
-function sendRequestId(call: Pick<StreamCall, "sendMetadata">, { metadata }: GrpcCallContext): void {
-  const id = requestIdOf(metadata);
-  if (id === undefined) return;
+/** With the first bytes of an answer. Before a status it would end the retries of generic clients: a status carries the id itself. */
+function sendRequestId(call: Pick<StreamCall, "sendMetadata">, requestId: string): void {
   const headers = new GrpcMetadata();
-  headers.set(REQUEST_ID_KEY, id);
+  headers.set(REQUEST_ID_KEY, requestId);
   call.sendMetadata(headers);
 }
 
@@ -164,24 +163,36 @@ class GrpcCallContext implements CallContext {
   readonly deadlineAtMs: number;
   readonly output: OutputBudget;
   readonly #call: AnyCall;
+  readonly #newRequestId: () => string;
   #metadata: Metadata | undefined;
   #controller: AbortController | undefined;
 
-  constructor(call: AnyCall, deadline: number, output: OutputBudget) {
+  constructor(call: AnyCall, deadline: number, { output, newRequestId }: GrpcServerOptions) {
     this.#call = call;
     this.deadlineAtMs = deadline;
     this.output = output;
+    this.#newRequestId = newRequestId;
   }
 
   get peer(): string {
     return this.#call.getPeer();
   }
 
+  get requestId(): string {
+    return this.metadata[REQUEST_ID_KEY]!;
+  }
+
+  /** With the name of the call. */
   get metadata(): Metadata {
-    this.#metadata ??= Object.fromEntries(
-      Object.entries(this.#call.metadata.getMap()).filter((entry): entry is [string, string] => typeof entry[1] === "string"),
-    );
+    this.#metadata ??= this.#named();
     return this.#metadata;
+  }
+
+  #named(): Metadata {
+    const metadata: Record<string, string> = {};
+    for (const [key, value] of Object.entries(this.#call.metadata.getMap())) if (typeof value === "string") metadata[key] = value;
+    metadata[REQUEST_ID_KEY] = requestIdOf(metadata) ?? this.#newRequestId();
+    return metadata;
   }
 
   /** grpc-js cancels a call when its client goes away and when its deadline passes. */
@@ -200,6 +211,8 @@ class ServerStream implements MessageStream {
   readonly #call: StreamCall;
   readonly #method: MethodDescriptor;
   readonly #options: GrpcServerOptions;
+  readonly #requestId: string;
+  #isNamed = false;
   readonly #closeListeners: (() => void)[] = [];
   readonly #endListeners: ((error: Error | undefined) => void)[] = [];
   /** Monotonic time of the last message in either direction. */
@@ -211,7 +224,8 @@ class ServerStream implements MessageStream {
   #remoteEnded = false;
   #locallyEnded = false;
 
-  constructor(call: StreamCall, method: MethodDescriptor, options: GrpcServerOptions) {
+  constructor(call: StreamCall, method: MethodDescriptor, options: GrpcServerOptions, requestId: string) {
+    this.#requestId = requestId;
     this.#call = call;
     this.#method = method;
     this.#options = options;
@@ -240,11 +254,18 @@ class ServerStream implements MessageStream {
     const bytes = encodeResponse(this.#method, message, messageBytesMax(this.#options));
     if (this.#locallyEnded || this.#call.cancelled) return true;
     this.#activeAtMs = this.#options.clock.monotonicMs();
+    this.#name();
     const { length } = bytes;
     this.#unsentBytes += length;
     this.#call.write(bytes, () => this.#sent(length));
     this.#isFull = this.#unsentBytes > STREAM_UNSENT_BYTES_MAX;
     return !this.#isFull;
+  }
+
+  #name(): void {
+    if (this.#isNamed) return;
+    this.#isNamed = true;
+    sendRequestId(this.#call, this.#requestId);
   }
 
   #sent(bytes: number): void {
@@ -281,10 +302,15 @@ class ServerStream implements MessageStream {
   end(error?: Error): void {
     if (this.#locallyEnded) return;
     this.#locallyEnded = true;
-    if (error === undefined) this.#call.end();
+    if (error === undefined) this.#endWell();
     else if (this.#isFull && error instanceof ConcordError && error.code === "OVERLOADED") resetUnread(this.#call);
-    else this.#call.emit("error", toServiceError(error));
+    else this.#call.emit("error", toServiceError(error, this.#requestId));
     this.#remoteEnd(error);
+  }
+
+  #endWell(): void {
+    this.#name();
+    this.#call.end();
   }
 
   /** Calls the listeners once, whichever side ended it first. */

@@ -31,7 +31,7 @@ import {
   STREAMS_MAX,
   TIMEOUT_MS_MAX,
 } from "./limits.ts";
-import { requestIdField } from "./request-id.ts";
+import { requestIdField, requestIdOf } from "./request-id.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
@@ -127,6 +127,8 @@ export interface Operation {
 export interface RunContext extends HandlerContext {
   /** Of its caller, undefined when it sent none. */
   readonly traceparent: string | undefined;
+  /** Undefined over transports that name no calls. */
+  readonly requestId: string | undefined;
   span: Span | undefined;
   /** Called once: with an error, or with the handler's response. */
   finish(error: ConcordError | undefined, response: object | undefined): void;
@@ -315,7 +317,7 @@ class ServedService implements Service, ServiceCore {
     try {
       return this.environment.authenticator.authenticate(context.metadata);
     } catch (thrown) {
-      this.#auditRefused(operation, undefined, context, thrown);
+      this.#auditRefused(operation, undefined, auditedOf(context), thrown);
       throw thrown;
     }
   }
@@ -325,16 +327,16 @@ class ServedService implements Service, ServiceCore {
     return this.#state === "draining" ? this.#draining("no") : undefined;
   }
 
-  #failure(operation: Operation, { metadata }: Pick<CallContext, "metadata">, thrown: unknown): ConcordError {
+  #failure(operation: Operation, { requestId }: AuditedCall, thrown: unknown): ConcordError {
     const error = publicError(thrown);
-    const call = { method: operation.method.path, code: error.code, ...requestIdField(metadata) };
+    const call = { method: operation.method.path, code: error.code, ...requestIdField(requestId) };
     const { log } = this.environment;
     if (ERRORS[error.code].kind === "corrupt" || error.code === "INTERNAL") {
       const stack = thrown instanceof Error ? thrown.stack : String(thrown);
       log.error("call failed", { ...call, stack });
-    } else {
-      log.debug("call failed", { ...call, reason: error.message });
+      return requestId === undefined ? error : named(error, requestId);
     }
+    log.debug("call failed", { ...call, reason: error.message });
     return error;
   }
 
@@ -393,8 +395,8 @@ class ServedService implements Service, ServiceCore {
         this.#countStreams();
         const code = error?.code ?? "OK";
         this.#observe(operation, code, startedAtMs);
-        this.#audit.answered(caller, method.path, code, context);
-        if (thrown !== undefined) this.#failure(operation, context, thrown);
+        this.#audit.answered(caller, method.path, code, auditedOf(context));
+        if (thrown !== undefined) this.#failure(operation, auditedOf(context), thrown);
         this.#settleDrained();
       };
       const running = serveStream(stream, context, { method, handler, caller, onEnded });
@@ -409,7 +411,7 @@ class ServedService implements Service, ServiceCore {
     try {
       const caller = this.#callerOf(operation, context);
       const denial = this.#callerRefusal(operation, caller);
-      if (denial !== undefined) this.#auditRefused(operation, caller, context, denial);
+      if (denial !== undefined) this.#auditRefused(operation, caller, auditedOf(context), denial);
       const refusal = denial ?? this.#stateRefusal();
       if (refusal !== undefined) throw refusal;
       if (this.#streams.size < this.limits.streamsMax) return caller;
@@ -469,10 +471,23 @@ class UnaryContext implements RunContext {
     return this.#base.signal;
   }
 
+  get requestId(): string | undefined {
+    return requestIdOf(this.metadata);
+  }
+
   finish(error: ConcordError | undefined, response: object | undefined): void {
     if (error === undefined) this.#resolve(response!);
     else this.#reject(error);
   }
+}
+
+const auditedOf = ({ peer, metadata }: CallContext): AuditedCall => ({ peer, requestId: requestIdOf(metadata) });
+
+/** A fault with the id by which its lines are found in the log: its caller knows nothing else of it. */
+function named(error: ConcordError, requestId: string): ConcordError {
+  const { code, message, applied, metadata, retryAfterMs, cause } = error;
+  const retry = retryAfterMs === undefined ? {} : { retryAfterMs };
+  return new ConcordError(code, message, { applied, metadata: { ...metadata, requestId }, cause, ...retry });
 }
 
 /** A caller's traceparent decides; without one, only calls of clients begin a trace: those of other servers are part of a client's. */

@@ -17,6 +17,7 @@ import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
 import { encodeReply, type CallId, type EncodedReply, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
 import { TIMEOUT_MS_MAX } from "./limits.ts";
+import { requestIdOfCall } from "./request-id.ts";
 import type { RunContext, ServiceCore, SessionContext } from "./service.ts";
 import { SessionOutput } from "./session-output.ts";
 import { toStatus } from "./status.ts";
@@ -352,6 +353,10 @@ class RunningCall implements RunContext {
 
   get caller(): Caller {
     return this.session.caller;
+  }
+
+  get requestId(): string | undefined {
+    return requestIdOfCall(this.session.metadata, this.callId);
   }
 
   get signal(): AbortSignal {

@@ -42,7 +42,12 @@ async function serve(t: TestContext, methods: readonly ServedMethod[]): Promise<
     if (name === "rpc_server_output_bytes") mostBytes = Math.max(mostBytes, value);
   };
   const output = new OutputBudget({ clock, metrics: { ...silentMetrics, gauge }, bytesMax: PAGES_MAX * MIB, stalledMs: STALLED_MS });
-  const listener = await serveGrpc("127.0.0.1:0", methods, { ...options, output, credentials: credentialsOf(options) });
+  const listener = await serveGrpc("127.0.0.1:0", methods, {
+    ...options,
+    output,
+    credentials: credentialsOf(options),
+    newRequestId: () => "1",
+  });
   const transport = grpcTransport(options);
   const channels: { close(): void }[] = [];
   t.after(async () => {
