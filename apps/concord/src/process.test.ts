@@ -1,6 +1,6 @@
 // The real program: one process with one data folder, every service on one port, S3 on another.
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -55,6 +55,16 @@ test("[TX27] [OG18] [DD10] process: killed with SIGKILL after what it acknowledg
   assert.equal(await ended(second.child, "SIGTERM"), 0);
   db.close();
   s3.destroy();
+});
+
+test("process: files and folders of every service are its user's alone, whatever its umask", async () => {
+  const entries = await readdir(join(folder, "kept"), { recursive: true });
+  const services = new Set(entries.map((entry) => entry.split("/")[0]!));
+  for (const service of ["storage", "objects", "messages"]) assert.ok(services.has(service), service);
+  for (const entry of ["", ...entries]) {
+    const found = await stat(join(folder, "kept", entry));
+    assert.equal((found.mode & 0o777).toString(8), found.isDirectory() ? "700" : "600", entry);
+  }
 });
 
 test("process: the objects' rows in transactions: the same bucket after a restart", async () => {

@@ -24,7 +24,9 @@ test("constellation: start: six nodes ready in three datacenters, secrets privat
   assert.equal(first.nodes.length, 6);
   assert.equal(new Set(first.nodes.map((node) => node.datacenter)).size, 3);
   assert.equal(new Set(first.nodes.flatMap((node) => [node.address, node.adminAddress])).size, 12);
-  for (const file of ["tokens.json", "storage-proxy-1/config.json"]) assert.equal(statSync(join(root, "twice", file)).mode & 0o777, 0o600);
+  for (const file of ["tokens.json", "storage-proxy-1/config.json", "storage-proxy-1/log"])
+    assert.equal(statSync(join(root, "twice", file)).mode & 0o777, 0o600, file);
+  for (const one of ["", "storage-proxy-1"]) assert.equal(statSync(join(root, "twice", one)).mode & 0o777, 0o700, one);
   await first.stop();
   assert.match(log("twice", "txn-coordinator-3"), /drained/);
   const second = await start("twice");

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node
 import { join, resolve } from "node:path";
 
 const PRIVATE_MODE = 0o600;
+const PRIVATE_FOLDER_MODE = 0o700;
 const LOCK_TRIES = 3;
 /** Access keys in the form that S3 clients know. */
 export const CREDENTIALS_FILE = "s3-credentials";
@@ -43,7 +44,7 @@ export class FolderInUseError extends Error {}
 /** Takes the folder for this process; FolderInUseError when another living process has it. */
 export function lockFolder(folder: string): LockedFolder {
   const path = resolve(folder);
-  mkdirSync(path, { recursive: true });
+  mkdirSync(path, { recursive: true, mode: PRIVATE_FOLDER_MODE });
   const lock = join(path, "lock");
   takeLock(path, lock);
   endLeftovers(path);
@@ -52,7 +53,7 @@ export function lockFolder(folder: string): LockedFolder {
     tokens: tokensIn(path),
     nodeFolder(name) {
       const nodeFolder = join(path, name);
-      mkdirSync(nodeFolder, { recursive: true });
+      mkdirSync(nodeFolder, { recursive: true, mode: PRIVATE_FOLDER_MODE });
       return nodeFolder;
     },
     rememberProcesses(pids) {

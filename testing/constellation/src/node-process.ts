@@ -60,7 +60,7 @@ export class NodeProcess {
     const configFile = join(this.#options.folder, "config.json");
     // It has tokens in it.
     writeFileSync(configFile, `${JSON.stringify(this.#options.config, undefined, 2)}\n`, { mode: 0o600 });
-    const log = openSync(this.logFile, "a");
+    const log = openSync(this.logFile, "a", 0o600);
     const child = spawn(process.execPath, [...nodeArguments, "--import", FOLLOW_PARENT, this.#options.program, "--config", configFile], {
       env: { ...withoutOurs(process.env), ...environment },
       // The channel tells the node when we are gone.
