@@ -1,16 +1,8 @@
 // The only file that knows cassandra-driver.
 import { Client, policies, types, type Host } from "cassandra-driver";
-import { assert } from "@concord/runtime";
+import { assert, type Clock } from "@concord/runtime";
 import { failureOf, silentNodes } from "./failure.ts";
-import {
-  CHECK_TIMEOUT_MS,
-  CONNECT_TIMEOUT_MS,
-  CONNECTION_REQUESTS_MAX,
-  CONNECTIONS_PER_HOST,
-  SCHEMA_TIMEOUT_MS,
-  SPECULATION_DELAY_MS,
-  SPECULATIONS_MAX,
-} from "./limits.ts";
+import { CHECK_TIMEOUT_MS, CONNECT_TIMEOUT_MS, CONNECTION_REQUESTS_MAX, CONNECTIONS_PER_HOST, SCHEMA_TIMEOUT_MS } from "./limits.ts";
 import type {
   Answer,
   CassandraNode,
@@ -22,6 +14,7 @@ import type {
   Statement,
   WriteSettings,
 } from "./session.ts";
+import { SpeculationPolicy } from "./speculation-policy.ts";
 import { ZonesPolicy } from "./zones-policy.ts";
 
 const { quorum, serial } = types.consistencies;
@@ -52,6 +45,7 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
   const { contactPoints, datacenter, credentials, certificateAuthority, clock, log, onNodeUp } = options;
   const { local, remote } = types.distance;
   const zones = new ZonesPolicy(datacenter, clock);
+  const speculation = new SpeculationPolicy();
   const client = new Client({
     contactPoints: [...contactPoints],
     localDataCenter: datacenter,
@@ -67,7 +61,7 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
     policies: {
       loadBalancing: zones,
       retry: new LostConnectionRetry(),
-      speculativeExecution: new policies.speculativeExecution.ConstantSpeculativeExecutionPolicy(SPECULATION_DELAY_MS, SPECULATIONS_MAX),
+      speculativeExecution: speculation,
     },
     queryOptions: { prepare: true, consistency: quorum, serialConsistency: serial, captureStackTrace: false },
   });
@@ -83,7 +77,7 @@ export async function openDriverSession(options: SessionOptions): Promise<Cassan
   }
   client.on("hostUp", onUp);
   client.on("hostAdd", onUp);
-  return new DriverSession(client, zones);
+  return new DriverSession(client, clock, zones, speculation);
 }
 
 /** All nodes of a cluster listen on one port; the driver takes 9042 for those of which it hears by events, a node that came back among them. */
@@ -95,16 +89,20 @@ function portOf(contactPoints: readonly string[]): number {
 
 class DriverSession implements CassandraSession {
   readonly #client: Client;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   readonly #zones: ZonesPolicy;
+  readonly #speculation: SpeculationPolicy;
 
-  constructor(client: Client, zones: ZonesPolicy) {
+  constructor(client: Client, clock: Pick<Clock, "monotonicMs">, zones: ZonesPolicy, speculation: SpeculationPolicy) {
     this.#client = client;
+    this.#clock = clock;
     this.#zones = zones;
+    this.#speculation = speculation;
   }
 
   async read({ query, parameters }: Statement, settings: ReadSettings): Promise<Answer> {
     const { consistency, timeoutMs, pageRows, pageState } = settings;
-    const result = await this.#attempt(timeoutMs, () =>
+    const result = await this.#repeatable(1, timeoutMs, () =>
       this.#client.execute(query, bound(parameters), {
         consistency: consistency === "serial" ? serial : quorum,
         isIdempotent: true,
@@ -120,7 +118,7 @@ class DriverSession implements CassandraSession {
     const settings = { isIdempotent: true, readTimeout: timeoutMs, logged: false };
     const [first] = statements;
     assert(first !== undefined, "a write has a statement");
-    await this.#attempt(timeoutMs, () =>
+    await this.#repeatable(statements.length, timeoutMs, () =>
       statements.length === 1
         ? this.#client.execute(first.query, bound(first.parameters), settings)
         : this.#client.batch(statements.map(forDriver), settings),
@@ -168,6 +166,14 @@ class DriverSession implements CassandraSession {
 
   async close(): Promise<void> {
     await this.#client.shutdown().catch(() => undefined);
+  }
+
+  /** A second coordinator may be asked as well. */
+  async #repeatable(statements: number, timeoutMs: number, request: () => Promise<types.ResultSet>): Promise<types.ResultSet> {
+    const sentAtMs = this.#clock.monotonicMs();
+    const result = await this.#attempt(timeoutMs, request);
+    this.#speculation.answered(statements, this.#clock.monotonicMs() - sentAtMs, result.info);
+    return result;
   }
 
   async #attempt<Result>(timeoutMs: number, request: () => Promise<Result>): Promise<Result> {

@@ -17,8 +17,9 @@ export const CALL_STATEMENTS_IN_FLIGHT = 64;
 export const CONNECTION_REQUESTS_MAX = 2048;
 export const CONNECTIONS_PER_HOST = 1;
 
-/** A second coordinator is asked for what may be repeated after this time; the largest number of such tries. */
+/** A second coordinator is asked for what may be repeated after so long at the soonest and at the latest; the largest number of such tries. */
 export const SPECULATION_DELAY_MS = 150;
+export const SPECULATION_DELAY_MAX_MS = 1_000;
 export const SPECULATIONS_MAX = 1;
 
 /** Rows of the first look of a range read, of any later one, and the bytes after which a page ends. */

@@ -2,7 +2,6 @@
 import { parseArgs } from "node:util";
 import { type Engines, enginesOf, OWN_ENGINES } from "@concord/constellation";
 import { batchBench } from "./batch.ts";
-import { boundsBench } from "./bounds.ts";
 import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
 import { dedupKafkaBench } from "./dedup-kafka.ts";
@@ -23,7 +22,7 @@ export interface BenchOptions {
   /** How Concord is run, one after the other. */
   readonly topologies: readonly TopologyName[];
   readonly out: string | undefined;
-  /** Ids of the window (dedup), rows (restart), objects (bounds). */
+  /** Ids of the window (dedup), rows (restart). */
   readonly ids: number;
   /** Kills of failover. */
   readonly kills: number;
@@ -53,10 +52,6 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
     run: s3Bench,
   },
-  bounds: {
-    what: "what one piece of work may keep a gateway: a page of 1000 versions, 10 000 policies, a lifecycle pass over --ids objects",
-    run: boundsBench,
-  },
   steady: { what: "disk, memory and index pages while rows are overwritten for --seconds", run: steadyBench },
   failover: {
     what: "milliseconds without a master: --kills times SIGKILL of the busiest of three nodes, then each restarted in turn",
@@ -84,8 +79,8 @@ ${Object.entries(BENCHES)
   --topology LIST    ${Object.entries(TOPOLOGIES)
     .map(([name, { about }]) => `${name} (${about})`)
     .join("; ")};
-                     default one,three (not for dedup, s3 and bounds)
-  --ids N            ids of the window, rows of restart, objects of bounds (default 1000000)
+                     default one,three (not for dedup and s3)
+  --ids N            ids of the window, rows of restart (default 1000000)
   --kills N          kills of failover (default 50); --topology and --in-flight have no effect on it
   --minutes N        measured minutes of soak (default 30)
   --busy N           processes that only take CPU beside soak's nodes (default 0)

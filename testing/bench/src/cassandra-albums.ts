@@ -84,7 +84,7 @@ export async function openPlainAlbums(engines: Engines): Promise<PlainAlbums> {
       }
     },
     close: async () => {
-      await session.define(`DROP KEYSPACE ${name}`);
+      await session.define(`DROP KEYSPACE IF EXISTS ${name}`);
       await session.close();
     },
   };

@@ -77,6 +77,25 @@ test("[TXC1] a flush: one lightweight transaction of header and entry; with a ma
   assert.deepEqual(session.swaps, [2, 2, 3]);
 });
 
+test("[TXC1] a partition for each group, without segments: after hundreds of flushes it holds the header and what no mark has passed", async () => {
+  const { log } = await faultyLog();
+  const { name, session } = await made;
+  await log.raise(owner("a", 1n), 5_000);
+  for (let seq = 1n; seq <= 300n; seq += 1n) {
+    const marked = { ...flush("a", 1n, seq, `e${seq}`), decided: { seq: seqOf(seq - 1n), epoch: epochOf(seq === 1n ? 0n : 1n) } };
+    assert.deepEqual(await log.append(marked, 5_000), { kind: "logged" });
+  }
+  const query = `SELECT kind, seq FROM ${name}.group_log WHERE group_name = ?`;
+  const { rows } = await session.read({ query, parameters: ["g"] }, { ...OPTIONS, consistency: "serial" });
+  assert.deepEqual(
+    rows.map(({ kind, seq }) => [kind, seq]),
+    [
+      [0, 0n],
+      [1, 300n],
+    ],
+  );
+});
+
 test("[TXC2] a flush whose answer never comes and whose epoch was raised meanwhile: fenced, and the entry is the next owner's", async () => {
   const { log, session } = await faultyLog();
   await log.raise(owner("a", 1n), 5_000);
