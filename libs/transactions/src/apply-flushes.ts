@@ -17,9 +17,8 @@ export class ApplyFlushes implements Finishing {
   /** Logged, their apply not yet begun; in log order. */
   #toApply: Flush[] = [];
   #applying = false;
-  /** Bytes of entries the log still keeps: logged since it was last told. */
-  #untrimmedBytes = 0;
-  #flushesSinceTrim = 0;
+  /** Entries that the log was not told to drop yet, by an append's mark or by a trim; in log order. */
+  #kept: { readonly seq: Seq; readonly bytes: number }[] = [];
   #appending = false;
   /** Runs while what is applied waits for an append that carries the mark. */
   #idle: Timer | undefined;
@@ -48,8 +47,11 @@ export class ApplyFlushes implements Finishing {
 
   logged(flush: Flush): void {
     this.#appending = false;
-    this.#lastSeq = flush.request.seq;
-    this.#untrimmedBytes += flush.request.bytes.length;
+    const { seq, bytes, decided } = flush.request;
+    this.#lastSeq = seq;
+    this.#kept.push({ seq, bytes: bytes.length });
+    // The append told the log: a trim of its own would be one more lightweight transaction on Cassandra.
+    this.#told(decided.seq);
     this.#toApply.push(flush);
     this.#applyNext();
   }
@@ -60,7 +62,13 @@ export class ApplyFlushes implements Finishing {
   }
 
   drain(): void {
-    if (this.#applied.seq === this.#lastSeq && this.#flushesSinceTrim > 0) this.#trim();
+    if (this.#applied.seq === this.#lastSeq && this.#kept.length > 0) this.#trim();
+  }
+
+  /** The log knows that everything up to here is done with. */
+  #told(seq: Seq): void {
+    assert(seq <= this.#applied.seq, "I4: the log hears only of what is applied");
+    this.#kept = this.#kept.filter((entry) => entry.seq > seq);
   }
 
   #applyNext(): void {
@@ -99,12 +107,16 @@ export class ApplyFlushes implements Finishing {
     assert(seq === this.#applied.seq + BigInt(flushes.length) && seq <= this.#lastSeq, "I4: applied without a gap, after it was logged");
     this.#applied = { seq, epoch };
     this.#applying = false;
-    this.#flushesSinceTrim += flushes.length;
-    const { trimEveryFlushes, trimEveryBytes } = this.#options.context.settings.limits;
-    if (this.#flushesSinceTrim >= trimEveryFlushes || this.#untrimmedBytes >= trimEveryBytes) this.#trim();
+    if (this.#isTrimDue()) this.#trim();
     else if (!this.#appending) this.#trimWhenIdle();
     this.#applyNext();
     this.#options.onApplied(seq);
+  }
+
+  #isTrimDue(): boolean {
+    const { trimEveryFlushes, trimEveryBytes } = this.#options.context.settings.limits;
+    const droppable = this.#kept.filter(({ seq }) => seq <= this.#applied.seq);
+    return droppable.length >= trimEveryFlushes || droppable.reduce((sum, { bytes }) => sum + bytes, 0) >= trimEveryBytes;
   }
 
   /** Readers of this commit's rows wait for the mark. */
@@ -120,8 +132,7 @@ export class ApplyFlushes implements Finishing {
     const { groupLog, settings, log } = context;
     if (this.#applied.epoch !== owner.epoch) return;
     this.#idle?.cancel();
-    this.#flushesSinceTrim = 0;
-    this.#untrimmedBytes = 0;
+    this.#told(this.#applied.seq);
     groupLog.advance({ ...owner, decided: this.#applied }, settings.storageTimeoutMs).catch((error: unknown) => {
       log.debug("trim failed", { group: settings.group, reason: toConcordError(error).message });
     });

@@ -404,15 +404,28 @@ test("[TXD4] net image: delete and insert of a row in one commit: the row lives,
   assert.ok(after.timestampUs - 1n > token.timestampUs, "both ticks of a commit are its own");
 });
 
-test("trim: after the named number of flushes, only what is applied without a gap", async () => {
+test("trim: appends follow one another: each carries the mark, none is needed alone", async () => {
   const fixture = new TestFixture({ limits: { trimEveryFlushes: 3 } });
   const client = await fixture.open();
   for (let id = 0; id < 7; id += 1) {
     await client.execute([insert(albumKey(id))]);
     await settle();
   }
-  assert.deepEqual(fixture.log.advances, [3n, 6n]);
-  assert.equal(fixture.log.entries.length, 1);
+  assert.deepEqual(fixture.log.advances, []);
+  assert.deepEqual(
+    fixture.log.appends.map(({ decided }) => decided.seq),
+    [0n, 1n, 2n, 3n, 4n, 5n, 6n],
+  );
+});
+
+test("trim: so many flushes are applied together that the log was not told of: at once, to the last", async () => {
+  const fixture = new TestFixture({ limits: { trimEveryFlushes: 3 } });
+  const client = await fixture.open();
+  fixture.rows.hold();
+  for (let id = 0; id < 3; id += 1) await client.execute([insert(albumKey(id))]);
+  fixture.rows.release();
+  await settle();
+  assert.deepEqual(fixture.log.advances, [3n]);
 });
 
 test("trim: no append follows an apply for the idle time: the log learns of it alone, once; one that follows carries it", async () => {

@@ -18,6 +18,7 @@ import type { Finishing } from "./finishing.ts";
 import { appendSpans, type CommitItem, type Flush } from "./flush.ts";
 import { newFlushId, sealFlush } from "./flush-entry.ts";
 import { FollowFlushes } from "./follow-flushes.ts";
+import { Gathering } from "./gathering.ts";
 import type { GroupContext } from "./group-context.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
 import { outcomeMutations } from "./outcome-rows.ts";
@@ -60,6 +61,7 @@ export class GroupCommit {
   readonly #events: GroupCommitEvents;
   readonly #stopped = new AbortController();
   readonly #queue: CommitItem[] = [];
+  readonly #gathering: Gathering;
   readonly #labels: { readonly group: string };
   #state: AppendState = { kind: "idle" };
   #lastSeq: Seq;
@@ -76,6 +78,7 @@ export class GroupCommit {
     this.#lastEpoch = start.lastEpoch;
     this.#appliesRows = start.appliesRows;
     this.#events = events;
+    this.#gathering = new Gathering(context.settings.limits.gatherMsMax);
     const onApplied = (seq: Seq): void => this.#onApplied(seq);
     const options = { context, owner: this.#owner, start, onApplied, signal: this.#stopped.signal };
     this.#finishing = start.appliesRows ? new FollowFlushes(options) : new ApplyFlushes(options);
@@ -174,7 +177,7 @@ export class GroupCommit {
     if (this.#queue.length >= this.#context.settings.limits.flushTransactionsMax) return 0;
     let dueAtMs = Infinity;
     for (const item of this.#queue) dueAtMs = Math.min(dueAtMs, item.dueAtMs);
-    return dueAtMs - nowMs;
+    return Math.max(dueAtMs, this.#gathering.untilMs(this.#queue.length)) - nowMs;
   }
 
   #sendNext(): void {
@@ -195,6 +198,7 @@ export class GroupCommit {
       "I9: a commit that no call waits for is not begun",
     );
     this.#finishing.sent();
+    this.#gathering.sent(flush.items.length, this.#queue.length, nowMs);
     void this.#append(flush);
   }
 
@@ -282,6 +286,8 @@ export class GroupCommit {
     }
     metrics.observe("txn_flush_transactions", items.length, this.#labels);
     this.#state = { kind: "idle" };
+    // An append to replicas that apply is short; where the owner applies it is a lightweight transaction.
+    if (!this.#appliesRows) this.#gathering.logged(this.#queue.length, this.#context.clock.monotonicMs());
     this.#finishing.logged(flush);
     this.#pump();
   }

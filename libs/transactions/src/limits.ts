@@ -34,12 +34,14 @@ export interface TransactionLimits {
   readonly cachedRowsMax: number;
   /** Keys in one RowStore.read. */
   readonly readKeysMax: number;
-  /** Flushes between two trims of the log. */
+  /** Applied flushes that no append has told the log of, until a trim does. */
   readonly trimEveryFlushes: number;
   /** Milliseconds after an apply without a further append until the log learns of it alone, where the owner applies. */
   readonly trimIdleMs: number;
-  /** Bytes logged between two trims, at most; replicas keep 3 MiB of untrimmed entries. */
+  /** Bytes of them until a trim does; replicas keep 3 MiB of untrimmed entries. */
   readonly trimEveryBytes: number;
+  /** How long a flush waits for more commits where appends are long, at most; 0: not at all (`Gathering`). */
+  readonly gatherMsMax: number;
   /** Raises tried before a takeover gives up. */
   readonly raiseAttemptsMax: number;
   /** Longest wait for companions a client may ask for (TXD10). */
@@ -66,6 +68,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   trimEveryFlushes: 16,
   trimIdleMs: 20,
   trimEveryBytes: 768 * 1024,
+  gatherMsMax: 50,
   raiseAttemptsMax: 10,
   commitDelayMsMax: 1_000,
 };
@@ -92,6 +95,9 @@ export const TICK_MS = 20;
 export const SESSION_GRACE_MS = 1_000;
 /** A commit or lock wait whose caller's deadline is this near is answered while the answer can still arrive. */
 export const ANSWER_MARGIN_MS = 50;
+/** Appends that take at least so long are worth a wait for more commits, of what they take so much. */
+export const GATHER_FROM_APPEND_MS = 20;
+export const GATHER_APPEND_SHARE = 0.5;
 /** Pauses before an append, apply or verify with unknown outcome is repeated. */
 export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
 /** A master that hands its group over looks this often whether anything is still open. */

@@ -412,7 +412,7 @@ export class TestFixture {
       outcomeRetentionMs: 900_000,
       storageTimeoutMs: 1_000,
       ...this.#options.settings,
-      limits: { ...TRANSACTION_LIMITS, ...this.#options.limits },
+      limits: { ...TRANSACTION_LIMITS, gatherMsMax: 0, ...this.#options.limits },
       lockLimits: { ...LOCK_LIMITS, ...this.#options.lockLimits },
     };
     const random = {
