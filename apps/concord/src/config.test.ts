@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { loadConfig, type Loaded } from "@concord/config";
 import { concordSchema, type ConcordConfig } from "./config.ts";
 import { partConfigs } from "./part-configs.ts";
@@ -62,6 +62,39 @@ test("config: a key of a part: from flags and environment, refused by that part'
     /--longest-request-ms: is more than gcGraceMs[^]*--output-retention-ms: is below windowMaxAgeMs/,
   );
   assert.equal(load("--help").kind, "help");
+});
+
+describe("config: targets of events", () => {
+  const shared = { accessKeys: KEYS, nodes: NODES, ...TOKENS, nodeName: "a", clientToken: "t" };
+  const targetsOf = (config: object): unknown => partConfigs(concordSchema.parse(config)).objects.eventTargets;
+  const all = NODES.map(({ address }) => address);
+
+  test("of one tenant: its own messages, at the nodes that share a log with it", () => {
+    const one = partConfigs(concordSchema.parse({ accessKeys: KEYS, listenAddress: "127.0.0.1:7101", clientToken: "t" })).objects;
+    assert.deepEqual(one.eventTargets, [{ name: "messages", tenant: "main", workers: ["127.0.0.1:7101"] }]);
+    assert.equal(one.dedupWorkerToken, "t");
+    assert.deepEqual(targetsOf({ ...shared, logFolder: "/logs" }), [{ name: "messages", tenant: "main", workers: all }]);
+    // Each node has buckets and messages of its own.
+    assert.deepEqual(targetsOf(shared), [{ name: "messages", tenant: "main", workers: [NODES[1]!.address] }]);
+  });
+
+  test("several tenants, or nodes that share buckets but no log: none, until they are configured", () => {
+    const others = [...KEYS, { ...KEYS[0]!, accessKeyId: "OTHER", tenant: "other" }];
+    assert.deepEqual(targetsOf({ accessKeys: others }), []);
+    const target = { name: "q", tenant: "other" };
+    const listenAddress = "127.0.0.1:7101";
+    assert.deepEqual(targetsOf({ accessKeys: others, listenAddress, eventTargets: [target] }), [{ ...target, workers: [listenAddress] }]);
+    const buckets = { ...shared, metadata: "transactions", dataStoreFolder: "/data" };
+    assert.deepEqual(targetsOf(buckets), []);
+    assert.match(concordSchema.safeParse({ ...buckets, eventTargets: [{ name: "q", tenant: "main" }] }).error!.message, /dedup-workers/);
+    const elsewhere = { name: "q", tenant: "main", workers: ["worker:1"] };
+    assert.deepEqual(targetsOf({ ...buckets, eventTargets: [elsewhere] }), [elsewhere]);
+  });
+
+  test("events are overdue well before the messages forget an id", () => {
+    const ageOf = (config: object): number => partConfigs(concordSchema.parse({ accessKeys: KEYS, ...config })).objects.eventsMaxAgeMs;
+    assert.deepEqual([ageOf({}), ageOf({ windowMaxAgeMs: 1001 }), ageOf({ eventsMaxAgeMs: 7 })], [604_800_000, 500, 7]);
+  });
 });
 
 const REFUSED: readonly (readonly [string, object, string])[] = [

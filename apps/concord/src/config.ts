@@ -19,7 +19,8 @@ const { groupCount } = txnCoordinatorSchema.shape;
 const PART_SHAPES = {
   ...z.object(storageProxySchema.shape).omit({ nodeName: true, ring: true, schemaAuthority: true }).shape,
   ...z.object(txnCoordinatorSchema.shape).omit({ coordinators: true, storageProxies: true }).shape,
-  ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, storageProxies: true, transactionToken: true }).shape,
+  ...z.object(objectGatewaySchema.shape).omit({ coordinators: true, storageProxies: true, transactionToken: true, dedupWorkerToken: true })
+    .shape,
   ...z.object(dedupWorkerSchema.shape).omit({
     snowflakeWorkerId: true,
     workers: true,

@@ -22,6 +22,11 @@ export interface SharedConfig {
   readonly clientToken?: string | undefined;
   readonly logFolder?: string | undefined;
   readonly log?: string | undefined;
+  readonly metadata?: string | undefined;
+  readonly windowMaxAgeMs?: number | undefined;
+  readonly eventsMaxAgeMs?: number | undefined;
+  readonly accessKeys?: readonly { readonly tenant: string }[];
+  readonly eventTargets?: readonly { readonly name: string; readonly tenant: string; readonly workers?: readonly string[] }[];
 }
 
 export interface PartConfigs {
@@ -63,7 +68,14 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
       return { coordinators: config.nodes, storageProxies: nodes, groupCount: config.groupCount ?? nodes.length };
     case "objects":
       // The storage's reserve is for all.
-      return { dataFolder, reserveBytes: 0, coordinators: addresses, storageProxies: addresses, transactionToken: config.clientToken };
+      return {
+        dataFolder,
+        reserveBytes: 0,
+        coordinators: addresses,
+        storageProxies: addresses,
+        transactionToken: config.clientToken,
+        ...eventsOf(config, nodes),
+      };
     case "messages":
       // Different on every node: the ids that workers make differ.
       return {
@@ -77,6 +89,32 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
       };
   }
 }
+
+/**
+ * Events go to the messages of the same nodes, as configured; with keys of one tenant alone it has a target without being configured. Nodes that share
+ * buckets but no log cannot: an event could come out at two of them.
+ */
+function eventsOf(config: SharedConfig, nodes: readonly Node[]): object {
+  const { eventTargets = [], accessKeys = [], clientToken, nodeName, windowMaxAgeMs = 0, eventsMaxAgeMs } = config;
+  const sharesLog = config.logFolder !== undefined || config.log === "kafka";
+  const near = sharesLog ? nodes : nodes.filter(({ name }) => name === nodeName && (nodes.length === 1 || config.metadata === "local"));
+  const addresses = near.map(({ address }) => address);
+  const [tenant, ...others] = new Set(accessKeys.map((key) => key.tenant));
+  const standard: NonNullable<SharedConfig["eventTargets"]> =
+    tenant === undefined || others.length > 0 || near.length === 0 ? [] : [{ name: STANDARD_TARGET, tenant }];
+  const targets = eventTargets.length === 0 ? standard : eventTargets;
+  return {
+    dedupWorkerToken: clientToken,
+    eventTargets: targets.map((target) => ({ ...target, workers: target.workers?.length ? target.workers : addresses })),
+    // Well before the messages forget an id.
+    ...(windowMaxAgeMs > 0 && eventsMaxAgeMs !== undefined
+      ? { eventsMaxAgeMs: Math.max(1, Math.min(eventsMaxAgeMs, Math.floor(windowMaxAgeMs / 2))) }
+      : {}),
+  };
+}
+
+/** Its ARN in rules of buckets: arn:aws:sqs:REGION:TENANT:messages. */
+const STANDARD_TARGET = "messages";
 
 /** Of a configuration that the program's schema accepted. */
 export function partConfigs(config: SharedConfig): PartConfigs {

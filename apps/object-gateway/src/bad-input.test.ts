@@ -139,7 +139,7 @@ const KEYS: readonly Case[] = [
   ...["analytics", "inventory", "metrics", "whatever-comes"].map((name) =>
     bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] })),
   ),
-  ...["encryption", "website", "replication", "notification", "logging", "accelerate", "requestPayment"].map((name) =>
+  ...["encryption", "website", "replication", "logging", "accelerate", "requestPayment"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   bad("GET object?torrent", "501 NotImplemented", () => call("GET", "/kept/k", { query: [["torrent", ""]] })),

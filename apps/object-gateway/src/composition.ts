@@ -14,6 +14,7 @@ import {
 import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
+import { DedupWorkerSink, eventSinks, type EventSinks, type OpenSink } from "./event-sinks.ts";
 import { openGatewayStore, type GatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
@@ -45,6 +46,8 @@ export interface ObjectGatewayOptions {
   readonly storageMetadata?: ObjectMetadata;
   /** The gateways of the same rows and blobs: a dead one's epochs are recovered at the verdict. Without: when its row stands still (OGD3). */
   readonly peers?: Peers;
+  /** Targets of events by their workers' addresses: dedup-workers over the transport when not given. */
+  readonly openSink?: OpenSink;
   /** Of tests and simulations. */
   readonly tuning?: GatewayTuning;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
@@ -98,6 +101,7 @@ async function openGateway(
   const { metadata } = opened;
   const tuning = options.tuning ?? {};
   const { peers } = options;
+  const sinks = sinksOf(config, options);
   const storeOptions = {
     config,
     environment,
@@ -107,6 +111,7 @@ async function openGateway(
     tuning,
     onFailed,
     signal,
+    sinks,
     ...(peers === undefined ? {} : { peers }),
   };
   const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
@@ -127,6 +132,7 @@ async function openGateway(
       access: accessReader(config, users, scheme),
       ...limitsOf(users, gateway.store, clock),
       lifecycleDayMs: config.lifecycleDayMs,
+      eventSink: sinks.sink,
     },
     admin: objectAdmin({ config, gateway, uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
@@ -135,10 +141,18 @@ async function openGateway(
       users.close();
       return gateway
         .stop()
+        .then(() => sinks.close())
         .then(() => data.close())
         .then(() => opened.close());
     },
   };
+}
+
+/** In one program the transport is the process's: a worker in it is called directly. */
+function sinksOf(config: ObjectGatewayConfig, { environment, openSink }: ObjectGatewayOptions): EventSinks {
+  const { clock, random, transport } = environment;
+  const { dedupWorkerToken: token } = config;
+  return eventSinks(config, openSink ?? ((addresses) => new DedupWorkerSink({ addresses, token, clock, random, transport })));
 }
 
 function spaceOf(

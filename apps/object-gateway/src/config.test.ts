@@ -51,9 +51,20 @@ test("config: mistakes: each is reported", () => {
   assert.match(problemsOf({ accessKeys: [KEY], journal: "never" }), /journal/);
 });
 
+test("config: targets of events: each has workers, and a name of its own in its tenant", () => {
+  const target = { name: "q", tenant: "ann", workers: ["worker:1"] };
+  const withTargets = (...eventTargets: readonly object[]): object => ({ accessKeys: [KEY], eventTargets });
+  assert.equal(load(withTargets(target, { ...target, tenant: "bob" })).kind, "config");
+  assert.match(problemsOf(withTargets(target, target)), /same name/);
+  assert.match(problemsOf(withTargets({ ...target, workers: [] })), /addresses of dedup-workers/);
+  assert.match(problemsOf(withTargets({ ...target, workers: ["nowhere"] })), /host:port/);
+  assert.match(problemsOf(withTargets({ ...target, name: "a:b" })), /letters/);
+  assert.match(problemsOf({ accessKeys: [KEY], eventsOverdue: "forget" }), /eventsOverdue/);
+});
+
 test("config: secrets are not printed", () => {
-  const printed = load({ accessKeys: [KEY], transactionToken: "a-token" }, ["--print-config"]);
+  const printed = load({ accessKeys: [KEY], transactionToken: "a-token", dedupWorkerToken: "b-token" }, ["--print-config"]);
   assert.equal(printed.kind, "printed");
   assert.match(printed.text, /AKEY/);
-  assert.ok(!printed.text.includes(KEY.secretAccessKey) && !printed.text.includes("a-token"));
+  assert.ok(!printed.text.includes(KEY.secretAccessKey) && !/[ab]-token/.test(printed.text));
 });

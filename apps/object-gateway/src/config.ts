@@ -2,6 +2,8 @@ import { checkServer, diskShape, secret, serverShape, z } from "@concord/config"
 import { subnetOf } from "@concord/s3";
 import {
   ACCESS_KEYS_MAX,
+  EVENT_TARGETS_MAX,
+  EVENT_WORKERS_MAX,
   OBJECT_BYTES_MAX,
   PACK_BYTES_MAX,
   PART_BYTES_MAX,
@@ -17,6 +19,12 @@ const accessKey = z.strictObject({
   accessKeyId: z.string().regex(/^[A-Za-z0-9_-]{3,128}$/, "expected 3 to 128 letters, digits, - or _"),
   secretAccessKey: secret(z.string().min(8, "a secret has at least 8 characters").max(256)),
   tenant: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or ."),
+});
+
+const eventTarget = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or ."),
+  tenant: z.string().regex(/^[A-Za-z0-9_.-]{1,64}$/, "expected 1 to 64 letters, digits, -, _ or ."),
+  workers: z.array(address).max(EVENT_WORKERS_MAX).default([]),
 });
 
 const tenantLimits = z.strictObject({
@@ -143,6 +151,22 @@ export const objectGatewaySchema = z
     lifecycleIntervalMs: count("pause between passes that carry out lifecycle rules", 3_600_000),
     lifecycleRowsPerSecond: count("how fast such a pass looks at rows; a removal counts as ten", 2000),
     lifecycleDayMs: count("length of a day of lifecycle rules: shorter in tests only", 86_400_000),
+    eventTargets: z
+      .array(eventTarget)
+      .max(EVENT_TARGETS_MAX)
+      .default([])
+      .describe(
+        "where events of buckets may go: name, tenant, addresses of dedup-workers of one log. A rule names it as arn:aws:sqs:REGION:TENANT:NAME",
+      ),
+    dedupWorkerToken: secret(z.string().min(1)).optional().describe("this gateway's bearer token at the dedup-workers of eventTargets"),
+    eventsMaxAgeMs: count("events older than this are overdue; below the time for which dedup-workers remember ids", 604_800_000),
+    eventsOverdue: z
+      .enum(["keep", "send", "drop"])
+      .default("keep")
+      .describe("what becomes of overdue events: they stay (and are reported), are sent although they may come out twice, or are dropped"),
+    eventsPerSecond: count("how fast events are delivered", 2000),
+    eventBytesMax: count("events of one bucket that wait; above it writes that make one get SlowDown", 67_108_864),
+    eventBytesTotalMax: count("the same of all buckets", 1_073_741_824),
     longestRequestMs: count("a request, downloads included, is ended after so long; at most gcGraceMs", 3_600_000),
     checkpointIntervalMs: count("pause between checkpoints of the journal", 600_000),
     objectBytesMax: count("largest object", OBJECT_BYTES_MAX, OBJECT_BYTES_MAX),
@@ -174,6 +198,9 @@ export const objectGatewaySchema = z
     if (!isUnique(config.tenantLimits.map(({ tenant }) => tenant))) refuse("tenantLimits", "two are about the same tenant");
     if (config.longestRequestMs > config.gcGraceMs)
       refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
+    const targets = config.eventTargets.map(({ tenant, name }) => `${tenant} ${name}`);
+    if (new Set(targets).size !== targets.length) refuse("eventTargets", "two of one tenant have the same name");
+    if (config.eventTargets.some(({ workers }) => workers.length === 0)) refuse("eventTargets", "each needs addresses of dedup-workers");
     if (config.metadata === "transactions" && config.coordinators.length === 0)
       refuse("coordinators", "metadata transactions needs at least one");
     if (config.metadata === "storage" && config.storageProxies.length === 0)

@@ -7,6 +7,7 @@ import {
   LifecycleEngine,
   objectStoreContext,
   openUploadJournal,
+  EventDelivery,
   Recovery,
   resolveBuckets,
   Scrubber,
@@ -20,6 +21,7 @@ import { ConcordError, sleep, toConcordError, type Disk, type Environment, type 
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
 import { PASSING_LOG_MS, PASSING_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
+import { eventMessage, type EventSinks } from "./event-sinks.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
 /** Shorter limits and intervals than in production, for tests. */
@@ -28,6 +30,7 @@ export interface GatewayTuning {
   readonly recoveryIntervalMs?: number;
   readonly epochDeadAfterMs?: number;
   readonly epochHeartbeatMs?: number;
+  readonly eventScanMs?: number;
 }
 
 export interface StoreOptions {
@@ -38,6 +41,8 @@ export interface StoreOptions {
   /** Of the journal. */
   readonly disk: Disk;
   readonly tuning?: GatewayTuning;
+  /** Targets of events; none when not given. */
+  readonly sinks?: EventSinks;
   /** The journal's disk failed for good: the process must end. */
   readonly onFailed: (cause: ConcordError) => void;
   readonly peers?: Peers;
@@ -54,6 +59,7 @@ export interface GatewayStore {
   readonly collector: GarbageCollector;
   readonly scrubber: Scrubber;
   readonly lifecycle: LifecycleEngine;
+  readonly events: EventDelivery;
   startBackground(): void;
   /** After the last request. Never rejects. */
   stop(): Promise<void>;
@@ -78,8 +84,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const journal = await whenPassed(options, () => openUploadJournal(uploads));
   snapshot = () => journal.snapshot();
   const resolver = new CommitResolver({ clock, log, metrics });
-  const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs } = config;
-  const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, ...tuning.limits };
+  const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs, eventBytesMax, eventBytesTotalMax } = config;
+  const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, eventBytesMax, eventBytesTotalMax, ...tuning.limits };
   const context = objectStoreContext({ ...stores, journal, unresolved: resolver, shards: config.shards, limits });
   const owners = options.peers === undefined ? undefined : epochOwners(options.peers, instance, environment);
   const gone = owners === undefined ? {} : { goneSinceMs: (name: string) => goneSinceMs(owners, name) };
@@ -88,6 +94,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond });
   const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
   const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs });
+  const events = deliveryOf(options, context);
   return {
     context,
     store: createObjectStore(context),
@@ -97,6 +104,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     collector,
     scrubber,
     lifecycle,
+    events,
     startBackground: () => {
       recovery.start();
       owners?.start(() => recovery.wake()).catch((thrown: unknown) => onFailed(toConcordError(thrown)));
@@ -104,17 +112,26 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
       scrubber.start();
       lifecycle.start();
       context.lockTime.start();
+      events.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
       await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
-      for (const part of [context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal]) await stopped(part, environment);
+      for (const part of [events, context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal])
+        await stopped(part, environment);
       await records
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));
     },
   };
+}
+
+function deliveryOf({ config, sinks, tuning }: StoreOptions, context: ObjectStoreContext): EventDelivery {
+  const { eventsMaxAgeMs: maxAgeMs, eventsOverdue: overdue, eventsPerSecond } = config;
+  const scan = tuning?.eventScanMs === undefined ? {} : { scanMs: tuning.eventScanMs };
+  const sink: EventSinks["sink"] = (to) => sinks?.sink(to);
+  return new EventDelivery({ context, encode: eventMessage, sink, maxAgeMs, overdue, eventsPerSecond, ...scan });
 }
 
 /** What ends by itself: a clock that stands behind the ids of every worker id, rows whose master moves or does not answer. */

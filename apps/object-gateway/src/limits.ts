@@ -46,3 +46,8 @@ export const LEASE_ATTEMPTS_MAX = 20;
 export const PACK_BYTES_MAX = 1024 * 1024;
 /** Zeros of the next segment of the upload journal: some 10 000 uploads. */
 export const UPLOAD_JOURNAL_PREPARED_BYTES = 1024 * 1024;
+/** Targets of events, and addresses of one. */
+export const EVENT_TARGETS_MAX = 1000;
+export const EVENT_WORKERS_MAX = 64;
+/** How long the answer to rules of events waits for a target that takes s3:TestEvent. */
+export const EVENT_TEST_MS = 3_000;

@@ -237,6 +237,8 @@ export interface OutgoingMessage {
 export interface IngestOptions extends CallOptions {
   /** `output` (default): the verdicts; `input`: as soon as all messages are durable, verdicts are then `queued`. */
   readonly acknowledge?: "output" | "input";
+  /** Ends the call: CANCELLED, or the error of the last try. */
+  readonly signal?: AbortSignal;
 }
 
 /** What became of a message. `duplicate`: a copy is in the output, perhaps one of an earlier try of the same call. */

@@ -40,6 +40,18 @@ test("[DD1] ingest: the reply is lost: sent again with the same ids, made ones i
   assert.equal(results[0]!.offset, undefined);
 });
 
+test("ingest: a signal while no worker answers: the call ends at once, and is not sent again", async () => {
+  const { cluster, db } = await connected();
+  cluster.dropReply("ingest");
+  const stopping = new AbortController();
+  const call = failure(db.messages.ingest([{ id: "mine", value: "a" }], { signal: stopping.signal }));
+  stopping.abort();
+  assert.equal((await call).retryable, false);
+  const sent = idsOf(cluster).length;
+  await cluster.clock.until(db.messages.bounds(0));
+  assert.equal(idsOf(cluster).length, sent);
+});
+
 test("ingest: texts and bytes, keys, headers, times: as they were given; accepted with offsets", async () => {
   const { cluster, db } = await connected();
   const at = new Date(1_800_000_000_000);

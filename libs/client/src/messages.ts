@@ -86,8 +86,9 @@ export class WorkerMessages implements Messages {
     const results: IngestedMessage[] = [];
     for (const part of partsOf(messages.map((message) => this.#wireMessage(message)))) {
       const request: IngestRequestInit = { messages: part, acknowledge };
-      const mayBeApplied = results.length > 0;
-      const answer = await this.#untilDecided(request, deadlineAtMs, mayBeApplied);
+      const { signal } = options;
+      const attempt = { deadlineAtMs, ...(signal === undefined ? {} : { signal }) };
+      const answer = await this.#untilDecided(request, attempt, results.length > 0);
       results.push(...answer.results.map(resultOf));
     }
     return results;
@@ -150,12 +151,13 @@ export class WorkerMessages implements Messages {
   }
 
   /** Repeats the request after every failure that a repetition can mend. The last error's `applied` covers all tries and the parts before. */
-  async #untilDecided(request: IngestRequestInit, deadlineAtMs: number, isPartApplied: boolean): Promise<IngestResponse> {
+  async #untilDecided(request: IngestRequestInit, attempt: Attempt, isPartApplied: boolean): Promise<IngestResponse> {
     let mayBeApplied = isPartApplied;
-    const retry = this.#backoff();
+    const { deadlineAtMs, signal } = attempt;
+    const retry = this.#backoff(signal);
     for (;;) {
       try {
-        return await this.#call(IngestService, "ingest", request, { deadlineAtMs });
+        return await this.#call(IngestService, "ingest", request, attempt);
       } catch (thrown) {
         const error = toClientError(thrown);
         mayBeApplied ||= error.applied !== "no";

@@ -16,6 +16,7 @@ export type { Bypass } from "./locks.ts";
 export { LifecycleEngine, type LifecycleOptions } from "./lifecycle/lifecycle-engine.ts";
 export { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type Expiry, type LifecycleRule } from "./lifecycle/rules.ts";
 export { EventDelivery, type DeliveryReport, type EventDeliveryOptions, type WaitingEvent } from "./events/event-delivery.ts";
+export type { EventTarget } from "./row-keys.ts";
 export { EVENT_RULES_BYTES_MAX, EVENT_RULES_MAX } from "./events/limits.ts";
 export { EVENT_NAMES, EVENTS_DOCUMENT, eventRulesOf, fittingRule, overlap, type EventRule } from "./events/rules.ts";
 export { openUploadJournal, type GatewayJournal, type UploadJournalOptions } from "./journal-modes/open-upload-journal.ts";

@@ -139,4 +139,6 @@ export {
   type DeleteRequest,
 } from "./xml/requests.ts";
 export { escapeXml, type KeyEncoding } from "./xml/writer.ts";
+export { eventRecordJson, testEventJson, type EventRecord } from "./event-record.ts";
+export { notificationXml, readNotification, type NotificationRule } from "./xml/notification.ts";
 export { lifecycleXml, readLifecycle } from "./xml/lifecycle.ts";

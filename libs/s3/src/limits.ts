@@ -80,3 +80,7 @@ export const POLICY_ENTRIES_MAX = 500;
 export const POLICY_CONDITIONS_MAX = 100;
 /** Characters of a policy between two stars together with a `?`: each is compared at every place of a key. */
 export const POLICY_SLOW_CHARS_MAX = 512;
+
+/** S3's limits of a bucket's event rules. */
+export const EVENT_RULES_MAX = 100;
+export const EVENT_ID_CHARS_MAX = 255;

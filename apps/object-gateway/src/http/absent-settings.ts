@@ -23,7 +23,6 @@ const standard =
 export const getBucketEncryption = absent("ServerSideEncryptionConfigurationNotFoundError");
 export const getBucketReplication = absent("ReplicationConfigurationNotFoundError");
 export const getBucketWebsite = absent("NoSuchWebsiteConfiguration");
-export const getBucketNotificationConfiguration = standard(emptySettingXml("NotificationConfiguration"));
 export const getBucketLogging = standard(emptySettingXml("BucketLoggingStatus"));
 export const getBucketAccelerateConfiguration = standard(emptySettingXml("AccelerateConfiguration"));
 export const getBucketRequestPayment = standard(requestPaymentXml());

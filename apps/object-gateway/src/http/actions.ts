@@ -59,6 +59,7 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   GetBucketReplication: of("s3:GetReplicationConfiguration"),
   GetBucketWebsite: of("s3:GetBucketWebsite"),
   GetBucketNotificationConfiguration: of("s3:GetBucketNotification"),
+  PutBucketNotificationConfiguration: of("s3:PutBucketNotification"),
   GetBucketLogging: of("s3:GetBucketLogging"),
   GetBucketAccelerateConfiguration: of("s3:GetAccelerateConfiguration"),
   GetBucketRequestPayment: of("s3:GetBucketRequestPayment"),

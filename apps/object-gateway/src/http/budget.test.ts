@@ -140,6 +140,7 @@ for (const [name, operation, query] of [
       scheme: "http",
       access: new AccessReader({ publicAccess: "refused", isProxy: () => false, scheme: "http", isTenant: () => true }),
       lifecycleDayMs: 1,
+      eventSink: () => undefined,
       rates: new RequestRates({ rateOf: () => undefined, monotonicMs: () => 0 }),
       quotas: new Quotas({ quotaOf: () => undefined, store, monotonicMs: () => 0 }),
     } as const;

@@ -1,4 +1,5 @@
-import type { BucketSettings, JudgeObject, ObjectStore } from "@concord/objects";
+import type { BucketSettings, EventTarget, JudgeObject, ObjectStore } from "@concord/objects";
+import type { MessageSink } from "@concord/ports";
 import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
@@ -25,6 +26,8 @@ export interface Context {
   readonly access: AccessReader;
   /** Length of a day of lifecycle rules. */
   readonly lifecycleDayMs: number;
+  /** Where events go; undefined: the tenant has no such target. */
+  readonly eventSink: (to: EventTarget) => MessageSink | undefined;
 }
 
 /** An admitted request: the caller may do what the operation is (actions.ts). */

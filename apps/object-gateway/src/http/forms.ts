@@ -180,7 +180,7 @@ async function postObject(call: S3Call, context: Context, { file, bytes, success
   const lock = lockOfNew(call);
   const checked = checkedFile(withinBytes(file, bytes), headers);
   const stored = await withFile(call, context, checked, (body) =>
-    context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition: { judge } }),
+    context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition: { judge }, by: "form" }),
   );
   const etag = quoted(stored.etag);
   const location = `${context.scheme}://${headers.one("host") ?? ""}/${target.path === "/" ? "" : `${bucket}/`}${percentEncode(key, "kept")}`;

@@ -1,6 +1,6 @@
 // The steps of every request: target, signature, operation, features, whether the bucket allows it, then the operation itself. What
 // goes wrong anywhere becomes an S3 error with the request's id; a client never sees more than that.
-import type { BucketInfo } from "@concord/objects";
+import { EVENTS_DOCUMENT, type BucketInfo, type EventCause } from "@concord/objects";
 import {
   assert,
   ConcordError,
@@ -269,13 +269,22 @@ async function handleInBucket(
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
     if (isReading(route)) return await route.handle(call, context);
-    return await route.handle(call, { ...context, store: context.store.judgedBy(bucket, info.settings.number) });
+    return await route.handle(call, { ...context, store: context.store.judgedBy(bucket, info.settings.number, causeOf(asked, info)) });
   } catch (thrown) {
     const isAbsent = thrown instanceof ConcordError && thrown.code === "OBJECT_UNKNOWN";
     // Only who may list the bucket learns which keys it does not have.
     if (isAbsent) demand(access, call, "s3:ListBucket", undefined);
     throw thrown;
   }
+}
+
+/** As events name it; undefined: the bucket never had event rules. */
+function causeOf(
+  { caller, facts, requestId }: Pick<S3Call, "caller" | "facts" | "requestId">,
+  { settings }: BucketInfo,
+): EventCause | undefined {
+  if (settings.documents[EVENTS_DOCUMENT] === undefined) return undefined;
+  return { principal: caller.kind === "tenant" ? caller.tenant : "anonymous", address: facts()["aws:sourceip"] ?? "", requestId };
 }
 
 /** AccessDenied instead of NoSuchBucket for an anonymous caller. */

@@ -5,7 +5,6 @@ import {
   getBucketAccelerateConfiguration,
   getBucketEncryption,
   getBucketLogging,
-  getBucketNotificationConfiguration,
   getBucketReplication,
   getBucketRequestPayment,
   getBucketWebsite,
@@ -66,6 +65,7 @@ import {
   putObjectLockConfiguration,
   putObjectRetention,
 } from "./object-lock.ts";
+import { getBucketNotificationConfiguration, putBucketNotificationConfiguration } from "./notification.ts";
 import { deleteBucketLifecycle, getBucketLifecycleConfiguration, putBucketLifecycleConfiguration } from "./lifecycle.ts";
 import { getObjectAttributes } from "./get-object-attributes.ts";
 import { headObject } from "./head-object.ts";
@@ -179,6 +179,11 @@ export const ROUTES: readonly Route[] = [
   route("GetBucketReplication", "GET", "bucket", getBucketReplication, { picks: ["replication"] }),
   route("GetBucketWebsite", "GET", "bucket", getBucketWebsite, { picks: ["website"] }),
   route("GetBucketNotificationConfiguration", "GET", "bucket", getBucketNotificationConfiguration, { picks: ["notification"] }),
+  route("PutBucketNotificationConfiguration", "PUT", "bucket", putBucketNotificationConfiguration, {
+    picks: ["notification"],
+    headers: [...CHECKED, "x-amz-skip-destination-validation"],
+    body: true,
+  }),
   route("GetBucketLogging", "GET", "bucket", getBucketLogging, { picks: ["logging"] }),
   route("GetBucketAccelerateConfiguration", "GET", "bucket", getBucketAccelerateConfiguration, { picks: ["accelerate"] }),
   route("GetBucketRequestPayment", "GET", "bucket", getBucketRequestPayment, { picks: ["requestPayment"] }),

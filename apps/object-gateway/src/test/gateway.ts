@@ -19,6 +19,7 @@ import {
   OBJECT_GATEWAY_METRICS,
   objectGatewaySchema,
   type ObjectGatewayConfig,
+  type ObjectGatewayOptions,
   type ObjectGatewayService,
 } from "../index.ts";
 import type { AccessKey } from "./signing.ts";
@@ -40,6 +41,8 @@ export interface GatewayOptions {
   /** Instead of a store and a folder of its own. */
   readonly metadata?: ObjectMetadata;
   readonly dataDisk?: Disk;
+  /** Of the events of every tenant's targets. */
+  readonly openSink?: NonNullable<ObjectGatewayOptions["openSink"]>;
   /** Of the file of users. */
   readonly readFile?: (path: string) => string;
 }
@@ -89,6 +92,7 @@ export class TestGateway {
       ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
       ...(this.#options.readFile === undefined ? {} : { readFile: this.#options.readFile }),
       ...(this.#options.dataDisk === undefined ? {} : { dataDisk: this.#options.dataDisk }),
+      ...(this.#options.openSink === undefined ? {} : { openSink: this.#options.openSink }),
       openKeyValue: async () => (this.#store = await this.#openStore(environment)),
     });
     const addresses = await this.service.start();

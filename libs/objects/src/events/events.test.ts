@@ -229,7 +229,7 @@ describe("the rules are those of the commit", () => {
   });
 });
 
-test("[OGD19] sequencers: grow with every change of a key, also over its removal, and when the clock of another gateway is behind", async () => {
+test("[OGD22] sequencers: grow with every change of a key, also over its removal, and when the clock of another gateway is behind", async () => {
   const fixture = await openTold();
   const behind = openFixture({ beside: fixture, limits: LIMITS });
   const { clock } = fixture;
@@ -266,7 +266,7 @@ test("[OGD19] sequencers: grow with every change of a key, also over its removal
 });
 
 describe("delivery", () => {
-  test("[OGD19] an answer that is lost: sent again, a duplicate, removed; the message comes out once", async () => {
+  test("[OGD19] [OGD22] an answer that is lost: sent again, a duplicate, removed; the message comes out once", async () => {
     const fixture = await openTold();
     await put(fixture, "k", "x");
     const { delivery, sink } = deliveryOf(fixture);

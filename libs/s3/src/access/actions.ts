@@ -27,6 +27,7 @@ const BUCKET_ACTIONS = [
   "ListBucketVersions",
   "PutBucketAcl",
   "PutBucketCORS",
+  "PutBucketNotification",
   "PutBucketObjectLockConfiguration",
   "PutBucketOwnershipControls",
   "PutBucketPolicy",

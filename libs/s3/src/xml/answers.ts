@@ -449,7 +449,7 @@ export function ownershipControlsXml(ownership: ObjectOwnership): string {
 }
 
 /** Of a bucket that has none of it. */
-export function emptySettingXml(name: "NotificationConfiguration" | "BucketLoggingStatus" | "AccelerateConfiguration"): string {
+export function emptySettingXml(name: "BucketLoggingStatus" | "AccelerateConfiguration"): string {
   return xmlDocument(name);
 }
 
