@@ -55,9 +55,9 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: GROUP_COMMIT,
-        search: "const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));",
+        search: "const outcome = await appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs, flush.spans[0]));",
         replace:
-          'void appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs));\n      const outcome = await Promise.resolve<AppendDecision>({ kind: "logged" });',
+          'void appendOnce(groupLog.append(flush.request, settings.storageTimeoutMs, flush.spans[0]));\n      const outcome = await Promise.resolve<AppendDecision>({ kind: "logged" });',
       },
     ],
   },
