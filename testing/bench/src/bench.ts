@@ -8,7 +8,7 @@ import { dedupKafkaBench } from "./dedup-kafka.ts";
 import { failoverBench } from "./failover.ts";
 import { overloadBench } from "./overload.ts";
 import { restartBench } from "./restart.ts";
-import { s3Bench } from "./s3.ts";
+import { s3Bench, S3_SYSTEMS, SIZES, type S3System, type Size } from "./s3.ts";
 import { soakBench } from "./soak.ts";
 import { steadyBench } from "./steady.ts";
 import { txnBench } from "./txn.ts";
@@ -36,6 +36,8 @@ export interface BenchOptions {
   readonly kafka: readonly string[];
   /** What Concord's rows are in (txn). */
   readonly engines: Engines;
+  /** What s3 measures, and how long it overwrites. */
+  readonly s3: { readonly systems: readonly S3System[]; readonly sizes: readonly Size[]; readonly overwriteSeconds: number };
 }
 
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
@@ -49,7 +51,7 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
     run: (options) => (options.kafka.length > 0 ? dedupKafkaBench(options, options.kafka) : dedupBench(options)),
   },
   s3: {
-    what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, and what the journal modes cost (OGD6); --in-flight has no effect",
+    what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, what the journal modes cost (OGD6), and overwrites while garbage is collected; --in-flight has no effect",
     run: s3Bench,
   },
   steady: { what: "disk, memory and index pages while rows are overwritten for --seconds", run: steadyBench },
@@ -89,6 +91,9 @@ ${Object.entries(BENCHES)
   --storage NAME     cassandra: rows are in the Cassandra that npm run engines -- start cassandra has started (txn)
   --engines DIR      where it was started (default ${OWN_ENGINES.folder})
   --kafka LIST       brokers, host:port, of a started Kafka (npm run engines -- start kafka)
+  --systems LIST     what s3 measures: ${S3_SYSTEMS.join(", ")} (default all)
+  --sizes LIST       of these sizes: ${SIZES.map(({ name }) => sizeFlag(name)).join(", ")} (s3, default all)
+  --overwrite-seconds N  measured seconds of s3's overwrites (default 60)
   --profile FOLDER   also write CPU profiles of the first node of each service
 `;
 
@@ -109,6 +114,9 @@ async function main(): Promise<void> {
       kafka: { type: "string", default: "" },
       storage: { type: "string", default: OWN_ENGINES.storage },
       engines: { type: "string", default: OWN_ENGINES.folder },
+      systems: { type: "string", default: S3_SYSTEMS.join(",") },
+      sizes: { type: "string", default: SIZES.map(({ name }) => sizeFlag(name)).join(",") },
+      "overwrite-seconds": { type: "string", default: "60" },
       help: { type: "boolean" },
     },
   });
@@ -144,7 +152,22 @@ async function main(): Promise<void> {
     profileFolder: values.profile,
     engines: enginesOf({ ...OWN_ENGINES, storage: values.storage, engines: values.engines }),
     kafka: values.kafka.split(",").filter(Boolean),
+    s3: s3Options(values.systems, values.sizes, Number(values["overwrite-seconds"])),
   });
+}
+
+function s3Options(systemList: string, sizeList: string, overwriteSeconds: number): BenchOptions["s3"] {
+  const systems = systemList.split(",").map((name) => S3_SYSTEMS.find((system) => system === name));
+  const sizes = sizeList.split(",").map((flag) => SIZES.find(({ name }) => sizeFlag(name) === flag));
+  if (!systems.every((system) => system !== undefined) || !sizes.every((size) => size !== undefined))
+    throw new Error("--systems and --sizes take names of the help, several with commas between");
+  if (!Number.isInteger(overwriteSeconds) || overwriteSeconds <= 0) throw new Error("--overwrite-seconds takes a whole number above 0");
+  return { systems, sizes, overwriteSeconds };
+}
+
+/** "64MiB": a size's name on the command line. */
+function sizeFlag(name: string): string {
+  return name.replace(" ", "");
 }
 
 function isTopology(name: string): name is TopologyName {

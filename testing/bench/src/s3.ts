@@ -10,12 +10,13 @@ import type { BenchOptions } from "./bench.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
 import { startRadosgw } from "./radosgw.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
+import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
 import { S3Requests } from "./s3-requests.ts";
 
 const KIB = 1024;
 const MIB = KIB * KIB;
 
-interface Size {
+export interface Size {
   readonly name: string;
   readonly bytes: number;
   readonly inFlight: number;
@@ -23,7 +24,11 @@ interface Size {
   readonly keys: number;
 }
 
-const SIZES: readonly Size[] = [
+/** What `--systems` names; "ceph" is radosgw and a gateway of ours on the same cluster. */
+export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "ceph"] as const;
+export type S3System = (typeof S3_SYSTEMS)[number];
+
+export const SIZES: readonly Size[] = [
   { name: "4 KiB", bytes: 4 * KIB, inFlight: 16, keys: 2_000 },
   { name: "1 MiB", bytes: MIB, inFlight: 8, keys: 200 },
   { name: "64 MiB", bytes: 64 * MIB, inFlight: 2, keys: 8 },
@@ -36,12 +41,14 @@ const BUCKET = "bench";
 const BOTH = ["PUT", "GET"] as const;
 /** The gateway's collector runs meanwhile, as it would after a while in production. */
 const GC_GRACE_MS = 60_000;
+const LATE_COLLECTION = { gcGraceMs: GC_GRACE_MS, longestRequestMs: GC_GRACE_MS };
 
 interface Line extends LoadResult {
   readonly system: string;
   readonly operation: "PUT" | "GET";
   readonly size: Size;
   readonly cpuPercent: number;
+  readonly cpuMsPerOperation: number;
   readonly memoryMiB: number;
 }
 
@@ -49,19 +56,39 @@ interface Target {
   readonly system: string;
   readonly requests: S3Requests;
   readonly pids: readonly number[];
+  /** Of a gateway of ours. */
+  readonly adminAddress?: string;
 }
 
 export async function s3Bench(options: BenchOptions): Promise<void> {
+  const { systems } = options.s3;
   const lines: Line[] = [];
-  lines.push(...(await withFloor((target) => measureAll(target, options, ["PUT"]))));
+  if (systems.includes("floor")) lines.push(...(await withFloor((target) => measureAll(target, options, ["PUT"]))));
   for (const mode of MODES) {
+    if (!systems.includes(mode)) continue;
     const operations = mode === MODES[0] ? BOTH : (["PUT"] as const);
-    lines.push(
-      ...(await withGateway({ system: mode, config: { journal: mode } }, options, (target) => measureAll(target, options, operations))),
-    );
+    const run = { system: mode, config: { ...LATE_COLLECTION, journal: mode } };
+    lines.push(...(await withGateway(run, options, (target) => measureAll(target, options, operations))));
     console.log(`measured ${mode}`);
   }
-  report(options, [...lines, ...(await onCeph(options))]);
+  if (systems.includes("ceph")) lines.push(...(await onCeph(options)));
+  const overwrites = systems.includes("overwrites") ? await overwritten(options) : [];
+  report(options, lines, overwrites);
+}
+
+async function overwritten(options: BenchOptions): Promise<OverwriteLine[]> {
+  const lines: OverwriteLine[] = [];
+  for (const collection of ["kept", "collected"] as const) {
+    const run = { system: `overwrites, ${collection}`, config: overwriteConfig(collection) };
+    const wanted = { bucket: BUCKET, collection, seconds: options.s3.overwriteSeconds };
+    const line = await withGateway(run, options, async ({ requests, pids, adminAddress }) => {
+      if (adminAddress === undefined) throw new Error("a gateway of ours has an admin address");
+      return await measureOverwrites({ requests, pids, adminAddress }, wanted);
+    });
+    lines.push(line);
+    console.log(`measured overwrites, garbage ${collection}`);
+  }
+  return lines;
 }
 
 interface GatewayRun {
@@ -71,17 +98,17 @@ interface GatewayRun {
   readonly pids?: readonly number[];
 }
 
-async function withGateway(
+async function withGateway<Result>(
   { system, config, pids = [] }: GatewayRun,
   options: BenchOptions,
-  use: (target: Target) => Promise<Line[]>,
-): Promise<Line[]> {
+  use: (target: Target) => Promise<Result>,
+): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-s3-"));
   const constellation = await startConstellation({
     dataFolder: folder,
     portBase: "free",
     members: { "object-gateway": 1 },
-    config: { "object-gateway": { ...config, logLevel: "warn", gcGraceMs: GC_GRACE_MS, longestRequestMs: GC_GRACE_MS } },
+    config: { "object-gateway": { ...config, logLevel: "warn" } },
     ...(options.profileFolder === undefined
       ? {}
       : { nodeArguments: { "object-gateway-1": ["--cpu-prof", `--cpu-prof-dir=${options.profileFolder}`] } }),
@@ -90,7 +117,8 @@ async function withGateway(
   const requests = new S3Requests(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
   try {
     await requests.send("PUT", `/${BUCKET}`);
-    return await use({ system, requests, pids: [constellation.process("object-gateway-1").pid!, ...pids] });
+    const { adminAddress } = constellation.nodes[0]!;
+    return await use({ system, requests, pids: [constellation.process("object-gateway-1").pid!, ...pids], adminAddress });
   } finally {
     requests.close();
     await constellation.stop();
@@ -129,7 +157,7 @@ async function onCeph(options: BenchOptions): Promise<Line[]> {
     const lines = await measureAll({ system: PEER, requests, pids: radosgw.pids }, options, BOTH);
     console.log(`measured ${radosgw.version}, one bluestore OSD`);
     const cluster = radosgw.pids.slice(0, -1);
-    const run = { system: ON_RADOS, config: radosgw.rados, pids: cluster };
+    const run = { system: ON_RADOS, config: { ...LATE_COLLECTION, ...radosgw.rados }, pids: cluster };
     lines.push(...(await withGateway(run, options, (target) => measureAll(target, options, BOTH))));
     console.log(`measured ${ON_RADOS}, the same cluster`);
     return lines;
@@ -141,7 +169,7 @@ async function onCeph(options: BenchOptions): Promise<Line[]> {
 
 async function measureAll(target: Target, options: BenchOptions, operations: readonly Line["operation"][]): Promise<Line[]> {
   const lines: Line[] = [];
-  for (const size of SIZES) {
+  for (const size of options.s3.sizes) {
     const body = randomBytes(size.bytes);
     for (const operation of operations) lines.push(await measure(target, operation, size, body, options.seconds));
   }
@@ -167,22 +195,40 @@ async function measure(
     if (operation === "PUT") await requests.send("PUT", path(next % size.keys), body);
     else if ((await requests.send("GET", path(next % written))).bytes !== size.bytes) throw new Error(`GET ${size.name} came back short`);
   };
-  let [cpuPercent, memory] = [0, 0];
+  let [usedSeconds, memory] = [0, 0];
   const load = { inFlight: size.inFlight, seconds, warmUpSeconds: Math.ceil(seconds / 4) };
   const result = await closedLoop(load, work, () => {
     const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);
     const before = cpu();
     return () => {
-      cpuPercent = ((cpu() - before) / seconds) * 100;
+      usedSeconds = cpu() - before;
       memory = memoryMiB(pids);
     };
   });
-  return { system, operation, size, ...result, cpuPercent, memoryMiB: memory };
+  const cpuPercent = (usedSeconds / seconds) * 100;
+  const cpuMsPerOperation = (usedSeconds * 1000) / (result.perSecond * seconds);
+  return { system, operation, size, ...result, cpuPercent, cpuMsPerOperation, memoryMiB: memory };
 }
 
-function report(options: BenchOptions, lines: readonly Line[]): void {
+function report(options: BenchOptions, lines: readonly Line[], overwrites: readonly OverwriteLine[]): void {
   const on = machine();
-  const head = ["journal", "operation", "size", "in flight", "per s", "MiB/s", "p50 ms", "p99 ms", "CPU %", "memory MiB"];
+  console.log(`\nS3 uploads and downloads, durable, one gateway; ${machineLine(on)}\n`);
+  if (lines.length > 0) console.log(lineTable(lines));
+  const ratios = options.s3.sizes.map((size) => ratiosOf(lines, size));
+  console.log("");
+  for (const each of ratios) printRatios(each);
+  const [kept, collected] = overwrites;
+  const collection = kept === undefined || collected === undefined ? undefined : collectionCost(kept, collected);
+  if (collection !== undefined) {
+    console.log(`\nOverwrites of 64 KiB:\n\n${overwriteTable(overwrites)}\n`);
+    console.log(`collection: ${collection.cpuUsPerBlob.toFixed(0)} us of CPU per blob`);
+    console.log(`PUT with collection / without = ${collection.byRate.toFixed(2)}x by rate, ${collection.byCpu.toFixed(2)}x by CPU`);
+  }
+  writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, lines, ratios, overwrites, collection });
+}
+
+function lineTable(lines: readonly Line[]): string {
+  const head = ["system", "operation", "size", "in flight", "per s", "MiB/s", "p50 ms", "p99 ms", "CPU %", "CPU ms/op", "memory MiB"];
   const rows = lines.map((line) => [
     line.system,
     line.operation,
@@ -193,27 +239,42 @@ function report(options: BenchOptions, lines: readonly Line[]): void {
     line.p50Ms.toFixed(2),
     line.p99Ms.toFixed(2),
     line.cpuPercent.toFixed(0),
+    line.cpuMsPerOperation.toFixed(2),
     line.memoryMiB.toFixed(0),
   ]);
-  console.log(`\nS3 uploads and downloads, durable, one gateway; ${machineLine(on)}\n`);
-  console.log(renderTable([head, ...rows]));
-  const rate = (system: string, size: Size, operation: Line["operation"] = "PUT"): number =>
-    lines.find((line) => line.system === system && line.operation === operation && line.size === size)?.perSecond ?? NaN;
-  const ratios = SIZES.map((size) => {
-    const off = rate("off", size);
-    const peer = (operation: Line["operation"], system = "reservation"): number =>
-      rate(system, size, operation) / rate(PEER, size, operation);
-    const onRados = { putOnRadosToPeer: peer("PUT", ON_RADOS), getOnRadosToPeer: peer("GET", ON_RADOS) };
-    const journal = { reservation: rate("reservation", size) / off, perTransaction: rate("per-transaction", size) / off };
-    return { size: size.name, ...journal, putToPeer: peer("PUT"), getToPeer: peer("GET"), ...onRados };
-  });
-  console.log("");
-  for (const each of ratios) {
-    const { size, reservation, perTransaction, putToPeer, getToPeer } = each;
+  return renderTable([head, ...rows]);
+}
+
+interface Ratios {
+  readonly size: string;
+  /** By rate, of the journal that is off. */
+  readonly reservation: number;
+  readonly perTransaction: number;
+  /** Of radosgw: by rate, and by CPU per operation (above 1: ours takes less). */
+  readonly files: Readonly<Record<Line["operation"], { readonly rate: number; readonly cpu: number }>>;
+  readonly rados: Ratios["files"];
+}
+
+function ratiosOf(lines: readonly Line[], size: Size): Ratios {
+  const find = (system: string, operation: Line["operation"] = "PUT"): Line | undefined =>
+    lines.find((line) => line.system === system && line.operation === operation && line.size === size);
+  const rate = (system: string): number => (find(system)?.perSecond ?? NaN) / (find("off")?.perSecond ?? NaN);
+  const toPeer = (system: string, operation: Line["operation"]): { readonly rate: number; readonly cpu: number } => {
+    const [ours, peers] = [find(system, operation), find(PEER, operation)];
+    if (ours === undefined || peers === undefined) return { rate: NaN, cpu: NaN };
+    return { rate: ours.perSecond / peers.perSecond, cpu: peers.cpuMsPerOperation / ours.cpuMsPerOperation };
+  };
+  const both = (system: string): Ratios["files"] => ({ PUT: toPeer(system, "PUT"), GET: toPeer(system, "GET") });
+  const journal = { reservation: rate("reservation"), perTransaction: rate("per-transaction") };
+  return { size: size.name, ...journal, files: both("reservation"), rados: both(ON_RADOS) };
+}
+
+function printRatios({ size, reservation, perTransaction, files, rados }: Ratios): void {
+  if (!Number.isNaN(reservation))
     console.log(`PUT ${size}: reservation / off = ${reservation.toFixed(2)}x, per-transaction / off = ${perTransaction.toFixed(2)}x`);
-    if (Number.isNaN(putToPeer)) continue;
-    console.log(`${size}: Concord on files / radosgw = ${putToPeer.toFixed(2)}x PUT, ${getToPeer.toFixed(2)}x GET`);
-    console.log(`${size}: Concord on RADOS / radosgw = ${each.putOnRadosToPeer.toFixed(2)}x PUT, ${each.getOnRadosToPeer.toFixed(2)}x GET`);
+  for (const [where, ratios] of [["files", files] as const, ["RADOS", rados] as const]) {
+    if (Number.isNaN(ratios.PUT.rate)) continue;
+    const said = BOTH.map((operation) => `${operation} ${ratios[operation].rate.toFixed(2)}x (CPU ${ratios[operation].cpu.toFixed(2)}x)`);
+    console.log(`${size}: Concord on ${where} / radosgw = ${said.join(", ")}`);
   }
-  writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, lines, ratios });
 }
