@@ -1,5 +1,6 @@
 // Opens the store of blobs: files of this gateway or of several, or a pool of a Ceph cluster.
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
+import { combineCrc32 } from "@concord/checksums";
 import { connectPool, RadosObjectData, type RadosOptions } from "@concord/adapter-rados";
 import type { ObjectData } from "@concord/ports";
 import { sleep, toConcordError, unreachable, type Environment } from "@concord/runtime";
@@ -24,7 +25,15 @@ export async function openObjectData(
   const { packBytesMax } = config;
   switch (config.objects) {
     case "filesystem":
-      return new FilesystemObjectData({ disk: dataDisk ?? disk, checksum, failpoint, log, packBytesMax, onFailed: onFailedOf(options) });
+      return new FilesystemObjectData({
+        disk: dataDisk ?? disk,
+        checksum,
+        combine: combineCrc32,
+        failpoint,
+        log,
+        packBytesMax,
+        onFailed: onFailedOf(options),
+      });
     case "rados":
       return connected(config, environment, signal);
     default:

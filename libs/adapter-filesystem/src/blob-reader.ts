@@ -2,6 +2,7 @@ import { corrupt } from "@concord/codec";
 import type { Oid, BlobState } from "@concord/ports";
 import type { Checksum, DiskFile } from "@concord/runtime";
 import { HEADER_BYTES_MAX, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
+import type { ReadMemory } from "./read-memory.ts";
 import { decodeHeader, decodeTable, decodeTrailer, endBytesOf, tableBytesOf, TRAILER_BYTES_MAX, type BlobTrailer } from "./blob-format.ts";
 
 /**
@@ -25,12 +26,12 @@ interface BlobEnd {
   readonly tailAt: number;
 }
 
-/** Every byte given out was verified: a block at a time (I4). */
+/** Every byte given out was verified: a block at a time (I4). A chunk's memory is used again when the next one is asked for. */
 export async function* readBlob(
   file: DiskFile,
   oid: Oid,
   range: { readonly offset: number; readonly lengthBytes: number },
-  checksum: Checksum,
+  { checksum, memory }: { readonly checksum: Checksum; readonly memory?: ReadMemory },
 ): AsyncIterable<Uint8Array> {
   const end = await readEnd(file, oid, checksum);
   const { blockBytes, sealed } = end.trailer;
@@ -38,19 +39,25 @@ export async function* readBlob(
   if (to > sealed.lengthBytes) throw corrupt(`blob ${oid} has ${sealed.lengthBytes} bytes, ${to} were expected`);
   if (range.lengthBytes === 0) return;
   const [first, behind] = [Math.floor(range.offset / blockBytes), Math.ceil(to / blockBytes)];
-  let next: Promise<Uint8Array> | undefined = readBlocks(file, end, first, behind);
+  // One chunk is the reader's, one is read ahead.
+  let given = memory?.take(chunkBytes(end, first, behind));
+  let ahead = first + READ_BLOCKS < behind ? memory?.take(READ_BLOCKS * blockBytes) : undefined;
+  let next: Promise<Uint8Array> | undefined = readBlocks(file, end, { first, behind, into: given });
   try {
     for (let block = first; next !== undefined; block += READ_BLOCKS) {
       const bytes = await next;
       // Read ahead: the disk works while the reader sends.
-      next = block + READ_BLOCKS < behind ? readBlocks(file, end, block + READ_BLOCKS, behind) : undefined;
+      next = block + READ_BLOCKS < behind ? readBlocks(file, end, { first: block + READ_BLOCKS, behind, into: ahead }) : undefined;
       next?.catch(() => undefined);
+      [given, ahead] = [ahead, given];
       verifyBlocks(bytes, chunkBytes(end, block, behind), block, end, checksum);
       const at = block * blockBytes;
       yield bytes.subarray(Math.max(0, range.offset - at), Math.min(bytes.length, to - at));
     }
   } finally {
     await next?.catch(() => undefined);
+    memory?.give(given);
+    memory?.give(ahead);
   }
 }
 
@@ -72,10 +79,16 @@ function chunkBytes({ trailer: { blockBytes, sealed } }: BlobEnd, first: number,
   return Math.min(Math.min(first + READ_BLOCKS, behind) * blockBytes, sealed.lengthBytes) - first * blockBytes;
 }
 
-async function readBlocks(file: DiskFile, end: BlobEnd, first: number, behind: number): Promise<Uint8Array> {
+interface Blocks {
+  readonly first: number;
+  readonly behind: number;
+  readonly into: Uint8Array | undefined;
+}
+
+async function readBlocks(file: DiskFile, end: BlobEnd, { first, behind, into }: Blocks): Promise<Uint8Array> {
   const at = end.trailer.headerBytes + first * end.trailer.blockBytes;
   const length = chunkBytes(end, first, behind);
-  return at >= end.tailAt ? end.tail.subarray(at - end.tailAt, at - end.tailAt + length) : await file.read(at, length);
+  return at >= end.tailAt ? end.tail.subarray(at - end.tailAt, at - end.tailAt + length) : await file.read(at, length, into);
 }
 
 function verifyBlocks(bytes: Uint8Array, expectedBytes: number, first: number, { trailer, table }: BlobEnd, checksum: Checksum): void {

@@ -1,6 +1,6 @@
 import type { Oid, BlobDescription, BlobWriter, SealedBlob } from "@concord/ports";
 import { assert, ConcordError, unreachable, type Checksum, type DiskFile } from "@concord/runtime";
-import { Digest } from "./digest.ts";
+import { Digest, type CombineChecksums } from "./digest.ts";
 import { BLOB_BYTES_MAX, WRITE_BYTES } from "./limits.ts";
 import { encodeEnd, encodeHeader } from "./blob-format.ts";
 
@@ -9,6 +9,7 @@ export interface BlobWriterOptions {
   readonly description: BlobDescription;
   readonly file: DiskFile;
   readonly checksum: Checksum;
+  readonly combine: CombineChecksums | undefined;
   readonly failpoint: (name: string) => void;
   /** Name durable, epoch open: joined after all bytes were written. */
   readonly settle: () => Promise<void>;
@@ -29,7 +30,7 @@ export class FileBlobWriter implements BlobWriter {
   constructor(options: BlobWriterOptions) {
     const header = encodeHeader(options, options.checksum);
     this.#options = options;
-    this.#digest = new Digest(options.checksum);
+    this.#digest = new Digest(options.checksum, options.combine);
     this.#header = header;
     this.#gathered = [header];
     this.#gatheredBytes = header.length;

@@ -211,7 +211,7 @@ export class Compaction {
       const state = await inspectBlob(bytesFile(bytes), oid, checksum);
       if (state.kind !== "sealed") return undefined;
       const range = { offset: 0, lengthBytes: state.sealed.lengthBytes };
-      for await (const _ of readBlob(bytesFile(bytes), oid, range, checksum));
+      for await (const _ of readBlob(bytesFile(bytes), oid, range, { checksum }));
       return bytes;
     } catch (thrown) {
       if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;

@@ -1,10 +1,12 @@
 import { corrupt } from "@concord/codec";
 import { parseOid, type ObjectData, type Oid, type OidRange, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
 import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
+import type { CombineChecksums } from "./digest.ts";
 import { EpochFolders } from "./epoch-folders.ts";
 import { INDEXED_NEEDLES_MIN, PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
 import { PackedEpoch } from "./packed-epoch.ts";
 import { PackBudget, PackingWriter } from "./packing-writer.ts";
+import { ReadMemory } from "./read-memory.ts";
 import { inspectBlob, readBlob } from "./blob-reader.ts";
 import { FileBlobWriter } from "./blob-writer.ts";
 
@@ -12,6 +14,8 @@ export interface FilesystemOptions {
   /** Blobs are in its folder "pieces". Several gateways may share it. */
   readonly disk: Disk;
   readonly checksum: Checksum;
+  /** Of `checksum`: it spares a second look at each byte that is written. */
+  readonly combine?: CombineChecksums;
   readonly failpoint: (name: string) => void;
   /** Gets damage and failed compactions. */
   readonly log?: Log;
@@ -36,6 +40,7 @@ export class FilesystemObjectData implements ObjectData {
   readonly #folders: EpochFolders;
   readonly #packed = new Map<number, PackedEpoch>();
   readonly #budget: PackBudget;
+  readonly #memory = new ReadMemory();
   readonly #packBytesMax: number;
 
   constructor(options: FilesystemOptions) {
@@ -55,10 +60,10 @@ export class FilesystemObjectData implements ObjectData {
     try {
       if (this.#packBytesMax > 0 && !this.#budget.isSpent) {
         await this.#assertFree(oid);
-        const { checksum, failpoint } = this.#options;
+        const { checksum, combine, failpoint } = this.#options;
         const spill = (): Promise<BlobWriter> => this.#createFile(oid, description);
         const [packBytesMax, budget] = [this.#packBytesMax, this.#budget];
-        return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, failpoint, spill });
+        return new PackingWriter({ oid, description, epoch, begun, packBytesMax, budget, checksum, combine, failpoint, spill });
       }
       const writer = await this.#createFile(oid, description);
       epoch.release(sequence);
@@ -73,7 +78,7 @@ export class FilesystemObjectData implements ObjectData {
     const file = await this.#open(oid);
     if (file === undefined) throw corrupt(`blob ${oid} is absent`);
     try {
-      yield* readBlob(file, oid, { offset, lengthBytes }, this.#options.checksum);
+      yield* readBlob(file, oid, { offset, lengthBytes }, { checksum: this.#options.checksum, memory: this.#memory });
     } finally {
       await file.close();
     }
@@ -139,8 +144,8 @@ export class FilesystemObjectData implements ObjectData {
     const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
     if (file === "exists") throw exists(oid);
     this.#options.failpoint("piece:created");
-    const { checksum, failpoint } = this.#options;
-    return new FileBlobWriter({ oid, description, file, checksum, failpoint, settle: () => this.#folders.settle(oid) });
+    const { checksum, combine, failpoint } = this.#options;
+    return new FileBlobWriter({ oid, description, file, checksum, combine, failpoint, settle: () => this.#folders.settle(oid) });
   }
 
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */

@@ -4,6 +4,10 @@ export const BLOCK_BYTES = 256 * 1024;
 export const WRITE_BYTES = 1024 * 1024;
 /** Blocks read at once, and given out as one chunk. */
 export const READ_BLOCKS = 4;
+/** Chunks' memory that is kept for the next ones: 32 MiB. */
+export const READ_MEMORY_KEPT = 32;
+/** A shorter chunk gets memory of its own. */
+export const READ_MEMORY_MIN_BYTES = 64 * 1024;
 /** Bytes read from the end first: any trailer, and the checksums of 1000 blocks. */
 export const TAIL_BYTES = 8192;
 /** A blob up to this size is read whole in one call. */

@@ -1,7 +1,7 @@
 import type { Oid, BlobDescription, BlobWriter, SealedBlob } from "@concord/ports";
 import { parseOid } from "@concord/ports";
 import { assert, ConcordError, toConcordError, unreachable, type Checksum } from "@concord/runtime";
-import { Digest } from "./digest.ts";
+import { Digest, type CombineChecksums } from "./digest.ts";
 import type { Begun, PackedEpoch } from "./packed-epoch.ts";
 import { encodeEnd, encodeHeader } from "./blob-format.ts";
 
@@ -38,6 +38,7 @@ export interface PackingWriterOptions {
   readonly packBytesMax: number;
   readonly budget: PackBudget;
   readonly checksum: Checksum;
+  readonly combine: CombineChecksums | undefined;
   readonly failpoint: (name: string) => void;
   /** Creates a file of its own for a blob that gets too long. */
   readonly spill: () => Promise<BlobWriter>;
@@ -108,8 +109,8 @@ export class PackingWriter implements BlobWriter {
   }
 
   async #append(chunks: readonly Uint8Array[], bytes: number): Promise<SealedBlob> {
-    const { oid, epoch, begun, budget, checksum, failpoint } = this.#options;
-    const digest = new Digest(checksum);
+    const { oid, epoch, begun, budget, checksum, combine, failpoint } = this.#options;
+    const digest = new Digest(checksum, combine);
     for (const chunk of chunks) digest.update(chunk);
     const sealed = digest.finish();
     const end = encodeEnd(oid, this.#header, sealed, digest.table, checksum);

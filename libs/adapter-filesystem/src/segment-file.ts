@@ -36,7 +36,7 @@ export const isRemovals = (name: string): boolean => REMOVALS_NAME.test(name);
 export function needleFile(segment: DiskFile, offset: number, lengthBytes: number): DiskFile {
   return {
     size: lengthBytes,
-    read: (at, length) => segment.read(offset + at, Math.max(0, Math.min(length, lengthBytes - at))),
+    read: (at, length, into) => segment.read(offset + at, Math.max(0, Math.min(length, lengthBytes - at)), into),
     close: () => segment.close(),
     ...READ_ONLY,
   };

@@ -38,7 +38,7 @@ export class SegmentReaders {
     let isOpen = true;
     return {
       size: file.size,
-      read: (offset, length) => file.read(offset, length),
+      read: (offset, length, into) => file.read(offset, length, into),
       close: async () => {
         if (!isOpen) return;
         isOpen = false;

@@ -52,27 +52,24 @@ function flatHeaders({ headers, body }: HttpResponse, hasBody: boolean): string[
 
 const isContentLength = (name: string): boolean => name.length === 14 && name.toLowerCase() === "content-length";
 
+/** The system has a chunk before the next one is asked for: its memory may be used again then. */
 async function writeStream(body: AsyncIterable<Uint8Array>, outgoing: ServerResponse, pace: Pace): Promise<void> {
-  for await (const blob of body) {
+  for await (const chunk of body) {
     if (outgoing.destroyed) return;
-    pace.moved(blob.length);
-    if (!outgoing.write(blob)) await pace.wait(drained(outgoing));
+    pace.moved(chunk.length);
+    if ((await pace.wait(written(outgoing, chunk))) === "gone") return;
   }
 }
 
-function drained(outgoing: ServerResponse): Promise<void> {
+/** "gone": the connection is. It says so to a write before its answer is closed. */
+function written(outgoing: ServerResponse, chunk: Uint8Array): Promise<"written" | "gone"> {
   return new Promise((resolve) => {
-    if (outgoing.destroyed) {
-      resolve();
-      return;
-    }
-    const done = (): void => {
-      outgoing.off("drain", done);
-      outgoing.off("close", done);
-      resolve();
-    };
-    outgoing.on("drain", done);
-    outgoing.on("close", done);
+    const closed = (): void => resolve("gone");
+    outgoing.once("close", closed);
+    outgoing.write(chunk, (error) => {
+      outgoing.off("close", closed);
+      resolve(error == null ? "written" : "gone");
+    });
   });
 }
 

@@ -231,6 +231,68 @@ test("body: not read for a while: the client is stopped, memory stays bounded", 
   assert.equal(total, 50_000_000);
 });
 
+test("body: much of it waits: it comes in the chunks that the socket had, not copied into one", async () => {
+  const go = gate();
+  const lengths: number[] = [];
+  await using fixture = await serving(
+    async (request) => {
+      await go.promise;
+      for await (const chunk of request.body) {
+        lengths.push(chunk.length);
+        await turn();
+      }
+      return ok("");
+    },
+    { bufferBytes: 1024 * 1024 },
+  );
+  const client = fixture.client();
+  client.send(head("PUT /k", "content-length: 4000000", "connection: close"));
+  client.send(Buffer.alloc(4_000_000));
+  for (let before = -1; client.socket.writableLength !== before;) {
+    before = client.socket.writableLength;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  go.open();
+  await client.untilEnd();
+  assert.equal(
+    lengths.reduce((sum, length) => sum + length, 0),
+    4_000_000,
+  );
+  assert.ok(Math.max(...lengths) <= 64 * 1024, `a chunk of ${Math.max(...lengths)} bytes`);
+});
+
+test("response: a stream that uses one piece of memory for all chunks, a client that reads late: every byte is right", async () => {
+  const [LENGTH, CHUNKS] = [1024 * 1024, 24];
+  const memory = Buffer.alloc(LENGTH);
+  let yielded = 0;
+  async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    for (; yielded < CHUNKS; yielded += 1) yield memory.fill(yielded + 1);
+    memory.fill(0xdd);
+  }
+  await using fixture = await serving(async () => ({
+    status: 200,
+    headers: [["content-length", String(LENGTH * CHUNKS)]],
+    body: chunks(),
+  }));
+  const client = fixture.client();
+  client.socket.pause();
+  client.send(head("GET /", "connection: close"));
+  for (let before = -1; yielded === 0 || yielded !== before;) {
+    before = yielded;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  assert.ok(yielded < CHUNKS - 1, "the client's pace is the stream's");
+  client.socket.resume();
+  const answer = Buffer.from(await client.untilEnd(), "latin1");
+  const body = answer.subarray(answer.indexOf("\r\n\r\n") + 4);
+  assert.equal(body.length, LENGTH * CHUNKS);
+  for (let at = 0; at < CHUNKS; at += 1)
+    assert.ok(
+      body.subarray(at * LENGTH, (at + 1) * LENGTH).every((byte) => byte === at + 1),
+      `chunk ${at}`,
+    );
+});
+
 test("body: read twice: a failed assertion, the first reader is not disturbed", async () => {
   await using fixture = await serving(async (request) => {
     const first = request.body[Symbol.asyncIterator]();

@@ -175,9 +175,10 @@ class NodeDiskFile implements DiskFile {
     }
   }
 
-  async read(offset: number, length: number): Promise<Uint8Array> {
+  async read(offset: number, length: number, into?: Uint8Array): Promise<Uint8Array> {
     this.#check(offset);
-    const bytes = new Uint8Array(length);
+    assert(into === undefined || into.length >= length, "what is read fits into the memory that is given for it");
+    const bytes = into === undefined ? new Uint8Array(length) : into.subarray(0, length);
     let filled = 0;
     try {
       while (filled < length) {
@@ -188,7 +189,7 @@ class NodeDiskFile implements DiskFile {
     } catch (thrown) {
       throw failure(`read ${this.#path}`, thrown);
     }
-    return filled === length ? bytes : bytes.slice(0, filled);
+    return filled === length ? bytes : bytes.subarray(0, filled);
   }
 
   async sync(): Promise<void> {

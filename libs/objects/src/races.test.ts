@@ -148,7 +148,7 @@ test("[OGD4] compare and swap by ETag: 24 increments of three gateways in any or
         for (;;) {
           const found = await fixture.store.getObject({ bucket: "photos", key: "a", range: undefined, precondition: {}, part: undefined });
           const parts: Uint8Array[] = [];
-          for await (const chunk of found.bytes) parts.push(chunk);
+          for await (const chunk of found.bytes) parts.push(chunk.slice());
           const next = String(Number(Buffer.concat(parts)) + 1);
           try {
             await putIf(fixture, next, { ifMatch: [found.object.etag] });

@@ -376,6 +376,15 @@ const FILE_CASES: readonly Case[] = [
     const file = await makeFile(disk, "a", content);
     for (let at = 0; at < content.length; at += 613) expectEqual(await file.read(at, 613), content.slice(at, at + 613), `at ${at}`);
   }),
+  simple("read: memory is given for it: the same bytes, fewer at the end, and none behind them is touched", async (disk) => {
+    const file = await makeFile(disk, "a", bytes(1, 2, 3, 4, 5));
+    const given = bytes(9, 9, 9, 9, 9, 9);
+    expectEqual(await file.read(1, 3, given), bytes(2, 3, 4), "inside");
+    expectEqual(given.subarray(3), bytes(9, 9, 9), "behind what was asked for");
+    expectEqual(await file.read(3, 6, given), bytes(4, 5), "at the end");
+    expectEqual(await file.read(5, 6, given), bytes(), "behind the end");
+    expectEqual(await contentOf(disk, "a"), bytes(1, 2, 3, 4, 5), "content");
+  }),
   simple("truncate: to nothing, then written: only what was written then", async (disk) => {
     const file = await makeFile(disk, "a", bytes(1, 2, 3));
     await file.truncate(0);

@@ -33,6 +33,7 @@ export interface MemoryDataOptions {
 }
 
 const SEQUENCE_MAX = 2 ** 48 - 1;
+const SPENT_BYTE = 0xdd;
 
 /** The reference of the ObjectData port. Several gateways may share one; it knows what a crash leaves. */
 export class MemoryObjectData implements ObjectData {
@@ -95,8 +96,15 @@ export class MemoryObjectData implements ObjectData {
     if (offset + lengthBytes > blob.bytes.length) throw new ConcordError("CORRUPT_DATA", `data blob ${oid} is shorter than asked for`);
     if (blob.damaged) throw new ConcordError("CORRUPT_DATA", `data blob ${oid} fails its checksum`);
     const chunkBytes = this.#options.chunkBytes ?? 65_536;
-    for (let at = offset; at < offset + lengthBytes; at += chunkBytes)
-      yield blob.bytes.slice(at, Math.min(at + chunkBytes, offset + lengthBytes));
+    for (let at = offset; at < offset + lengthBytes; at += chunkBytes) {
+      const chunk = blob.bytes.slice(at, Math.min(at + chunkBytes, offset + lengthBytes));
+      try {
+        yield chunk;
+      } finally {
+        // A reader that keeps what is no longer its own gets wrong bytes.
+        chunk.fill(SPENT_BYTE);
+      }
+    }
   }
 
   async inspect(oid: Oid): Promise<BlobState> {

@@ -264,6 +264,21 @@ const READ_CASES: readonly Case[] = [
     const read = await Promise.all(starts.map((from) => bytesOf(data, blob(1), from, 1000)));
     for (const [at, from] of starts.entries()) expectBytes(read[at]!, whole.subarray(from, from + 1000), `from ${from}`);
   }),
+  simple("read: several at once, chunk by chunk in turn: each chunk stays until its reader asks for the next one", async (data) => {
+    const wholes = [1, 2, 3].map((from) => pattern(3_300_000 + from).subarray(from));
+    for (const [at, whole] of wholes.entries()) await store(data, blob(at + 1), whole);
+    const readers = wholes.map((whole, at) => ({ whole, at: 0, chunks: data.read(blob(at + 1), 0, whole.length)[Symbol.asyncIterator]() }));
+    for (let open = readers; open.length > 0;) {
+      const given = await Promise.all(open.map(async (reader) => ({ reader, next: await reader.chunks.next() })));
+      open = given.flatMap(({ reader, next }) => {
+        if (next.done === true) return [];
+        expectBytes(next.value, reader.whole.subarray(reader.at, reader.at + next.value.length), `chunk at ${reader.at}`);
+        reader.at += next.value.length;
+        return [reader];
+      });
+    }
+    for (const { whole, at } of readers) expectEqual(at, whole.length, "bytes read");
+  }),
   simple("read: no bytes, at the start, inside and at the end: none", async (data) => {
     await store(data, blob(1), pattern(1000));
     for (const from of [0, 500, 1000]) expectBytes(await bytesOf(data, blob(1), from, 0), new Uint8Array(), `at ${from}`);

@@ -66,7 +66,7 @@ export interface ObjectData {
   create(oid: Oid, description: BlobDescription): Promise<BlobWriter>;
   /**
    * The bytes from `offset` on, `lengthBytes` of them, in chunks. Every byte given out passed its checksum; CORRUPT_DATA otherwise, and
-   * when the blob is absent, not sealed or shorter.
+   * when the blob is absent, not sealed or shorter. A chunk is the reader's until it asks for the next one or ends: its memory is used again.
    */
   read(oid: Oid, offset: number, lengthBytes: number): AsyncIterable<Uint8Array>;
   inspect(oid: Oid): Promise<BlobState>;

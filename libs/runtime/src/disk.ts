@@ -37,8 +37,11 @@ export interface DiskFile {
   write(offset: number, parts: readonly Uint8Array[]): Promise<void>;
   /** As `write`, then `sync`: one call where the system has it. When it fails the bytes may be there, and durable, or not. */
   writeSynced(offset: number, parts: readonly Uint8Array[]): Promise<void>;
-  /** At most `length` bytes; fewer only at the end of the file. The answer is the caller's. */
-  read(offset: number, length: number): Promise<Uint8Array>;
+  /**
+   * At most `length` bytes; fewer only at the end of the file. The answer is the caller's. `into`, of at least `length` bytes: memory that the
+   * answer may lie in, so that none is made.
+   */
+  read(offset: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
   /** Bytes and size are on disk (fdatasync). */
   sync(): Promise<void>;
   truncate(size: number): Promise<void>;
