@@ -203,7 +203,17 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
   const { meta, messages, ownership, peers, space } = opened;
   const source = idSourceOf(config.idSource);
   const open = workersOf(config, host, opened);
-  const partitions = new Partitions({ count: config.partitions, open, ownership, peers, messages, clock, log, metrics });
+  const partitions = new Partitions({
+    count: config.partitions,
+    open,
+    ownership,
+    peers,
+    messages,
+    clock,
+    log,
+    metrics,
+    windowMaxAgeMs: config.windowMaxAgeMs,
+  });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
   const forward: Forward = async (address, passed, acknowledge, budget) => {
     const wanted = acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";

@@ -46,6 +46,8 @@ export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
 export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */
 export const GAUGE_INTERVAL_MS = 5_000;
+/** A window that stays too short is in the log so often. */
+export const WINDOW_SHORT_LOG_EVERY_MS = 3_600_000;
 /** Pause before a partition that another worker took is opened again, where it still belongs here. */
 export const REOPEN_PAUSE_MS = 200;
 /** Pause before a process that runs partitions opens those of another one. */

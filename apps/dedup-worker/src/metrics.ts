@@ -21,6 +21,12 @@ export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   { name: "dedup_rebuildable", kind: "gauge", help: "1 while the output that is kept covers the window", labels },
   { name: "dedup_window_ids", kind: "gauge", help: "Ids in the window", labels },
   { name: "dedup_window_seconds", kind: "gauge", help: "Age of the oldest id in the window", labels },
+  {
+    name: "dedup_window_short",
+    kind: "gauge",
+    help: "1 while ids were forgotten by number and the window holds less than windowMaxAgeMs",
+    labels,
+  },
   { name: "dedup_window_disk_bytes", kind: "gauge", help: "Bytes of ids on disk", labels },
   { name: "dedup_window_memory_bytes", kind: "gauge", help: "Bytes of filters and active ids in memory", labels },
 ];

@@ -43,6 +43,7 @@ test("stop: statistics are being read: no timer is left behind that reads them f
     clock,
     log: silentLog,
     metrics: silentMetrics,
+    windowMaxAgeMs: 0,
   });
   const started = partitions.start();
   await partitions.stop();
@@ -140,7 +141,17 @@ function shared(peers: HandOverPeers = NO_PEERS): {
     workers.push(worker);
     return worker;
   };
-  const partitions = new Partitions({ count: 2, open, ownership, peers, messages, clock, log: silentLog, metrics: silentMetrics });
+  const partitions = new Partitions({
+    count: 2,
+    open,
+    ownership,
+    peers,
+    messages,
+    clock,
+    log: silentLog,
+    metrics: silentMetrics,
+    windowMaxAgeMs: 0,
+  });
   return {
     partitions,
     messages,

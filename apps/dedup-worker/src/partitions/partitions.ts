@@ -15,6 +15,7 @@ import {
 import type { Ownership, Worker } from "./ownership.ts";
 import type { HandOverPeers } from "./peers.ts";
 import { Slot } from "./slot.ts";
+import { WindowWatch } from "./window-watch.ts";
 
 export interface PartitionsOptions {
   readonly count: number;
@@ -26,17 +27,21 @@ export interface PartitionsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** How far back windows are to reach; 0: no time is promised. */
+  readonly windowMaxAgeMs: number;
 }
 
 /** The workers of the partitions that this process serves. One that stopped leaves the others alone (I3). */
 export class Partitions {
   readonly #options: PartitionsOptions;
   readonly #slots: readonly Slot[];
+  readonly #windows: WindowWatch;
   readonly #timers = new Set<Timer>();
   #isStopped = false;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
+    this.#windows = new WindowWatch(options);
     this.#slots = Array.from({ length: options.count }, (_, partition) => {
       return new Slot({ ...options, partition, onStopped: (slot, worker, reason) => this.#onStopped(slot, worker, reason) });
     });
@@ -370,6 +375,7 @@ export class Partitions {
         metrics.gauge("dedup_partition_lag", Number(lag), labels);
         metrics.gauge("dedup_window_ids", window.ids, labels);
         metrics.gauge("dedup_window_seconds", window.windowMs / 1000, labels);
+        metrics.gauge("dedup_window_short", this.#windows.isShort({ partition, window }) ? 1 : 0, labels);
         metrics.gauge("dedup_window_disk_bytes", window.diskBytes, labels);
         metrics.gauge("dedup_window_memory_bytes", window.memoryBytes, labels);
       }
