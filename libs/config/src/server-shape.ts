@@ -88,7 +88,9 @@ export const serverShape = {
     .string()
     .min(1)
     .optional()
-    .describe("name in the certificates of all servers this process calls, where it calls them by other names or by IP addresses"),
+    .describe(
+      "name in the certificates of all servers this process calls, where it calls them by names or IP addresses that are not in them",
+    ),
 } as const;
 
 const LOW_SPACE_BYTES = 256 * 1024 * 1024;

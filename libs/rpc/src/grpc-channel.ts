@@ -19,7 +19,7 @@ const asIs = (bytes: Buffer): Bytes => bytes;
 
 /** A channel to one address; connects at the first call and again after a loss. */
 export function connectGrpc(address: string, options: GrpcTransportOptions, { channel: credentials }: GrpcCredentials): Channel {
-  const client = new Client(address, credentials, channelOptions(options));
+  const client = new Client(address, credentials(address), channelOptions(options, address));
   return {
     address,
     unary: (method, request, call) => callUnary(client, method, request, call, options),

@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import {
   credentials,
   experimental,
@@ -54,7 +56,7 @@ export interface GrpcTls {
 /** The credentials of all servers and channels of one transport. */
 export interface GrpcCredentials {
   readonly server: ServerCredentials;
-  readonly channel: ChannelCredentials;
+  readonly channel: (address: string) => ChannelCredentials;
 }
 
 export interface GrpcTransportOptions {
@@ -85,8 +87,8 @@ export function serverOptions(options: GrpcTransportOptions): ServerOptions {
   };
 }
 
-export function channelOptions(options: GrpcTransportOptions): ChannelOptions {
-  const serverName = options.tls?.channel?.serverName;
+export function channelOptions(options: GrpcTransportOptions, address: string): ChannelOptions {
+  const name = nameSent(options.tls?.channel, address);
   return {
     "grpc.keepalive_time_ms": KEEPALIVE_TIME_MS,
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
@@ -100,7 +102,7 @@ export function channelOptions(options: GrpcTransportOptions): ChannelOptions {
     "grpc.max_reconnect_backoff_ms": RECONNECT_BACKOFF_MS_MAX,
     "grpc.max_receive_message_length": GRPC_RECEIVE_FACTOR * messageBytesMax(options),
     "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
-    ...(serverName === undefined ? {} : { "grpc.ssl_target_name_override": serverName }),
+    ...(name === undefined ? {} : { "grpc.ssl_target_name_override": name }),
   };
 }
 
@@ -116,7 +118,8 @@ export function credentialsOf({ clock, tls, tlsChanges }: GrpcTransportOptions):
     server.replace(textsOf(changed).server);
     channel.replace(textsOf(changed).channel);
   });
-  return { server: serverCredentials(tls?.server, server), channel: channelCredentials(tls?.channel, channel) };
+  const channelOf = (address: string): ChannelCredentials => channelCredentials(tls?.channel, channel, address);
+  return { server: serverCredentials(tls?.server, server), channel: channelOf };
 }
 
 function textsOf({ server, channel }: GrpcTls = {}): { readonly server: Texts; readonly channel: Texts } {
@@ -133,8 +136,26 @@ function serverCredentials(tls: ServerTls | undefined, certificates: Certificate
   return experimental.createCertificateProviderServerCredentials(certificates, asksClients ? certificates : null, asksClients);
 }
 
-function channelCredentials(tls: ChannelTls | undefined, certificates: Certificates): ChannelCredentials {
+/** TLS sends no IP addresses as names of servers, and Node refuses to; grpc-js sends a name always. */
+const NAME_OF_ADDRESS = "address.invalid";
+
+/** The address of a server that is called by it, and has no other name. */
+function ipOf({ serverName }: ChannelTls, address: string): string | undefined {
+  const host = address.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+  return serverName === undefined && isIP(host) !== 0 ? host : undefined;
+}
+
+function nameSent(tls: ChannelTls | undefined, address: string): string | undefined {
+  if (tls === undefined) return undefined;
+  return tls.serverName ?? (ipOf(tls, address) === undefined ? undefined : NAME_OF_ADDRESS);
+}
+
+function channelCredentials(tls: ChannelTls | undefined, certificates: Certificates, address: string): ChannelCredentials {
   if (tls === undefined) return credentials.createInsecure();
   const hasIdentity = tls.certificate !== undefined && tls.key !== undefined;
-  return experimental.createCertificateProviderChannelCredentials(certificates, hasIdentity ? certificates : null);
+  const ip = ipOf(tls, address);
+  // The certificate must have the address, whatever name was sent.
+  const verified =
+    ip === undefined ? {} : { checkServerIdentity: (_name: string, certificate: PeerCertificate) => checkServerIdentity(ip, certificate) };
+  return experimental.createCertificateProviderChannelCredentials(certificates, hasIdentity ? certificates : null, verified);
 }

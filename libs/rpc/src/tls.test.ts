@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
@@ -14,11 +15,11 @@ interface Identity {
   readonly key: string;
 }
 
-/** A throw-away self-signed certificate for `name`: its own authority. */
+/** A throw-away self-signed certificate for `name`, or an IP address: its own authority. */
 function selfSigned(folder: string, name: string): Identity {
   const key = join(folder, `${name}.key`);
   const certificate = join(folder, `${name}.crt`);
-  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=DNS:${name}`];
+  const subject = ["-subj", `/CN=${name}`, "-addext", `subjectAltName=${isIP(name) === 0 ? "DNS" : "IP"}:${name}`];
   execFileSync(
     "openssl",
     [
@@ -70,6 +71,16 @@ test("tls: the right authority: served; another one or plaintext: refused and su
   assert.deepEqual([refused.code, refused.applied], ["CONNECTION_LOST", "no"]);
   const plain = await failureOf(call(await connect(t, server!, undefined)));
   assert.ok(["CONNECTION_LOST", "DEADLINE_EXCEEDED"].includes(plain.code), plain.code);
+});
+
+test("tls: a server that is called by its IP address: served when its certificate has the address, without another name; refused when not", async (t) => {
+  const [byAddress, ...byName] = identities(t, "127.0.0.1", "server.test", "address.invalid");
+  const served = await connect(t, byAddress!, { serverCa: byAddress!.certificate });
+  assert.equal(((await call(served)) as { text: string }).text, "secret");
+  for (const server of byName) {
+    const refused = await failureOf(call(await connect(t, server, { serverCa: server.certificate })));
+    assert.deepEqual([refused.code, refused.applied], ["CONNECTION_LOST", "no"]);
+  }
 });
 
 test("tls: mutual: a known client is served, one without or with an unknown certificate is not", async (t) => {
