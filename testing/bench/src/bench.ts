@@ -6,6 +6,7 @@ import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
 import { dedupKafkaBench } from "./dedup-kafka.ts";
 import { failoverBench } from "./failover.ts";
+import { ingestBench } from "./ingest.ts";
 import { overloadBench } from "./overload.ts";
 import { restartBench } from "./restart.ts";
 import { s3Bench, S3_SYSTEMS, SIZES, type S3System, type Size } from "./s3.ts";
@@ -49,6 +50,10 @@ const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (o
   dedup: {
     what: "a worker's cycle, and what an id costs, beside the two-index layout (DD17); with --kafka beside a plain kafkajs copy; --ids only",
     run: (options) => (options.kafka.length > 0 ? dedupKafkaBench(options, options.kafka) : dedupBench(options)),
+  },
+  ingest: {
+    what: "messages through a dedup-worker over gRPC, 100 and 1 per call: server CPU per message; --in-flight has no effect",
+    run: ingestBench,
   },
   s3: {
     what: "uploads and downloads of 4 KiB, 1 MiB and 64 MiB, what the journal modes cost (OGD6), and overwrites while garbage is collected; --in-flight has no effect",
