@@ -6,6 +6,7 @@ import { runDedupScenario, runOwnershipScenario, runWorkersScenario } from "./sc
 import { runDetectionScenario } from "./scenarios/detection.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
 import { runLogScenario } from "./scenarios/log.ts";
+import { LOSSES_SWARM, runLossesScenario } from "./scenarios/losses.ts";
 import { runMembersScenario } from "./scenarios/members.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
 import { runRepairScenario } from "./scenarios/repair.ts";
@@ -19,6 +20,7 @@ type Scenario = (cluster: Cluster) => Promise<Outcomes>;
 
 const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["txn", runTxnScenario],
+  ["losses", runLossesScenario],
   ["failover", runFailoverScenario],
   ["members", runMembersScenario],
   ["album", runAlbumScenario],
@@ -33,7 +35,10 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
 ]);
 
 /** What a scenario needs of the swarm. The list of coordinators changes where they are processes of their own; with few groups none would move. */
-const FIXED: ReadonlyMap<string, Partial<Swarm>> = new Map([["members", { topology: "separate", groupCount: 6, masters: "spread" }]]);
+const FIXED: ReadonlyMap<string, Partial<Swarm>> = new Map([
+  ["members", { topology: "separate", groupCount: 6, masters: "spread" }],
+  ["losses", LOSSES_SWARM],
+]);
 
 export const SCENARIO_NAMES: readonly string[] = [...SCENARIOS.keys()];
 

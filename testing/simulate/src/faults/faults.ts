@@ -162,7 +162,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     name: "votes-after-a-cut",
     about:
       "A replica whose disk lost what it synced last promises, accepts and votes at once, not when it has caught up from both peers (TXR2).",
-    scenario: "txn",
+    scenario: "losses",
     edits: [
       {
         file: "apps/storage-proxy/src/ring/ring-backend.ts",
@@ -174,7 +174,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   {
     name: "restored-from-one-peer",
     about: "A replica whose disk was lost copies rows and logs of one peer, which may have missed what this one acknowledged (TXR4).",
-    scenario: "txn",
+    scenario: "losses",
     edits: [
       {
         file: "apps/storage-proxy/src/ring/formation/form-ring.ts",
@@ -186,7 +186,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   {
     name: "lost-store-taken-for-new",
     about: "A replica whose disk was lost joins as a new one, although its peers know it (TXR4, I2 of the storage-proxy README).",
-    scenario: "txn",
+    scenario: "losses",
     edits: [
       {
         file: "apps/storage-proxy/src/ring/formation/form-ring.ts",
