@@ -58,7 +58,7 @@ export interface ObjectGatewayOptions {
 export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {
   const { environment } = options;
   const { clock, random, log, metrics, transport, failpoint, tracer } = environment;
-  const { region, domain, listenAddress: address, reflection, drainGraceMs } = config;
+  const { region, domain, websiteDomain, listenAddress: address, reflection, drainGraceMs } = config;
   const users = new Users({ config, readFile: options.readFile, clock, log });
   const verifier = createVerifier({ region, credential: (accessKey) => users.credential(accessKey) });
   const authenticator = tokenAuthenticator(tokensOf(config));
@@ -69,7 +69,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
     open: (httpAddress, signal) => openGateway(config, options, users, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, admin),
     host: { transport, clock, log, address, reflection },
-    handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, context }),
+    handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, websiteDomain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });
 }
@@ -139,11 +139,7 @@ async function openGateway(
     close: () => {
       space.close();
       users.close();
-      return gateway
-        .stop()
-        .then(() => sinks.close())
-        .then(() => data.close())
-        .then(() => opened.close());
+      return closeInOrder(() => gateway.stop(), sinks, data, opened);
     },
   };
 }
@@ -153,6 +149,12 @@ function sinksOf(config: ObjectGatewayConfig, { environment, openSink }: ObjectG
   const { clock, random, transport } = environment;
   const { dedupWorkerToken: token } = config;
   return eventSinks(config, openSink ?? ((addresses) => new DedupWorkerSink({ addresses, token, clock, random, transport })));
+}
+
+/** What depends on others first. */
+async function closeInOrder(stop: () => Promise<unknown>, ...open: readonly { close(): unknown }[]): Promise<void> {
+  await stop();
+  for (const one of open) await one.close();
 }
 
 function spaceOf(

@@ -135,6 +135,11 @@ export const objectGatewaySchema = z
       .regex(/^[a-z0-9.-]{1,200}$/, "expected a domain name in lower case")
       .optional()
       .describe("buckets are also served as <bucket>.<domain>; path style always is"),
+    websiteDomain: z
+      .string()
+      .regex(/^[a-z0-9.-]{1,200}$/, "expected a domain name in lower case")
+      .optional()
+      .describe("buckets with a website are shown to browsers as <bucket>.<websiteDomain>, as far as everyone may get their objects"),
     publicAccess: z
       .boolean()
       .default(true)
@@ -196,6 +201,8 @@ export const objectGatewaySchema = z
     if (ids.length === 0 && config.usersFile === undefined) refuse("accessKeys", NO_KEYS);
     if (!isUnique(ids)) refuse("accessKeys", "two have the same accessKeyId");
     if (!isUnique(config.tenantLimits.map(({ tenant }) => tenant))) refuse("tenantLimits", "two are about the same tenant");
+    if (config.websiteDomain !== undefined && config.websiteDomain === config.domain)
+      refuse("websiteDomain", "is the domain of buckets: a request there is signed, a visitor's is not");
     if (config.longestRequestMs > config.gcGraceMs)
       refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
     const targets = config.eventTargets.map(({ tenant, name }) => `${tenant} ${name}`);

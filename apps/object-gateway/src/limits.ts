@@ -38,6 +38,8 @@ export const POLICIES_CACHED_MAX = 1000;
 export const CORS_RULES_CACHED_MAX = 100;
 /** Lifecycle rules of buckets kept as read: at most 256 KiB of text each. */
 export const LIFECYCLE_RULES_CACHED_MAX = 50;
+/** Settings of websites kept as read: at most 64 KiB of text each. */
+export const WEBSITES_CACHED_MAX = 100;
 export const TRUSTED_PROXIES_MAX = 100;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */

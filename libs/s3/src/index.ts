@@ -80,7 +80,7 @@ export {
   type VerifierOptions,
 } from "./signature/verifier.ts";
 export { checkTags } from "./tags.ts";
-export { parseQuery, parseTarget, type Target } from "./target.ts";
+export { bucketOfHost, parseQuery, parseTarget, type Target } from "./target.ts";
 export type {
   ByteRange,
   CheckedBody,
@@ -142,3 +142,5 @@ export { escapeXml, type KeyEncoding } from "./xml/writer.ts";
 export { eventRecordJson, testEventJson, type EventRecord } from "./event-record.ts";
 export { notificationXml, readNotification, type NotificationRule } from "./xml/notification.ts";
 export { lifecycleXml, readLifecycle } from "./xml/lifecycle.ts";
+export { readWebsite, websiteXml } from "./xml/website.ts";
+export { encodeKey, locationOf, routingRuleFor, type Redirect, type RoutingRule, type Website } from "./website.ts";

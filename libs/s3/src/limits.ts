@@ -84,3 +84,6 @@ export const POLICY_SLOW_CHARS_MAX = 512;
 /** S3's limits of a bucket's event rules. */
 export const EVENT_RULES_MAX = 100;
 export const EVENT_ID_CHARS_MAX = 255;
+/** Settings of a website. */
+export const WEBSITE_BYTES_MAX = 64 * 1024;
+export const WEBSITE_RULES_MAX = 50;

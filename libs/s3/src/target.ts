@@ -42,7 +42,7 @@ function splitPath(path: string): { bucket: string; key: string } {
 }
 
 /** "photos" for host "photos.s3.example:9000" and domain "s3.example". */
-function bucketOfHost(host: string | undefined, domain: string | undefined): string | undefined {
+export function bucketOfHost(host: string | undefined, domain: string | undefined): string | undefined {
   if (host === undefined || domain === undefined) return undefined;
   const name = host.replace(/:\d*$/, "").toLowerCase();
   const suffix = `.${domain.toLowerCase()}`;

@@ -22,7 +22,6 @@ const standard =
 
 export const getBucketEncryption = absent("ServerSideEncryptionConfigurationNotFoundError");
 export const getBucketReplication = absent("ReplicationConfigurationNotFoundError");
-export const getBucketWebsite = absent("NoSuchWebsiteConfiguration");
 export const getBucketLogging = standard(emptySettingXml("BucketLoggingStatus"));
 export const getBucketAccelerateConfiguration = standard(emptySettingXml("AccelerateConfiguration"));
 export const getBucketRequestPayment = standard(requestPaymentXml());

@@ -58,6 +58,8 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   PutObjectLockConfiguration: of("s3:PutBucketObjectLockConfiguration"),
   GetBucketReplication: of("s3:GetReplicationConfiguration"),
   GetBucketWebsite: of("s3:GetBucketWebsite"),
+  PutBucketWebsite: of("s3:PutBucketWebsite"),
+  DeleteBucketWebsite: of("s3:DeleteBucketWebsite"),
   GetBucketNotificationConfiguration: of("s3:GetBucketNotification"),
   PutBucketNotificationConfiguration: of("s3:PutBucketNotification"),
   GetBucketLogging: of("s3:GetBucketLogging"),

@@ -17,6 +17,7 @@ import {
   type Tracer,
 } from "@concord/runtime";
 import {
+  bucketOfHost,
   errorXml,
   fieldsOf,
   hasAclHeaders,
@@ -43,6 +44,7 @@ import { checkFeatures } from "./features.ts";
 import { isForm, readFormCall } from "./forms.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 import { empty, xml, type Header } from "./responses.ts";
+import { visit, type GetPublic } from "./websites.ts";
 import { FORM_ROUTE, routeOf, type Level, type Route } from "./routes.ts";
 
 const REQUEST_ID_BYTES = 8;
@@ -57,6 +59,8 @@ export interface PipelineOptions {
   readonly verifier: Verifier;
   /** Buckets are also names below it. */
   readonly domain: string | undefined;
+  /** Websites of buckets are names below it. */
+  readonly websiteDomain: string | undefined;
   /** Throws STARTING or DRAINING. */
   readonly context: () => Context;
 }
@@ -69,7 +73,7 @@ interface Asking {
 }
 
 interface Named {
-  readonly kind: "preflight" | "form" | "operation";
+  readonly kind: "preflight" | "form" | "operation" | "visit";
   /** For metrics and logs. */
   readonly operation: string;
   readonly target: Target;
@@ -92,7 +96,7 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
     let cors: readonly Header[] = [];
     const onBucket = (info: BucketInfo): void => void (cors = corsHeadersOf(info, request));
     try {
-      named = nameOf(request, options.domain);
+      named = nameOf(request, options);
       if (options.tracer !== undefined) span = spanOf(options.tracer, named);
       response = await handlersOf[named.kind](request, named, { requestId, onBucket, span }, options);
     } catch (thrown) {
@@ -152,14 +156,18 @@ const handlersOf: Readonly<Record<Named["kind"], Handler>> = {
   preflight: async (_request, named, _asking, options) => await answerPreflight(named, options.context()),
   form: answerForm,
   operation: answer,
+  visit: answerVisit,
 };
 
-function nameOf(request: HttpRequest, domain: string | undefined): Named {
+function nameOf(request: HttpRequest, { domain, websiteDomain }: PipelineOptions): Named {
   const { method } = request;
   const headers = fieldsOf(request.headers);
-  const target = parseTarget(request.target, headers.one("host"), domain);
+  const host = headers.one("host");
+  const isVisit = bucketOfHost(host, websiteDomain) !== undefined;
+  const target = parseTarget(request.target, host, isVisit ? websiteDomain : domain);
   const copies = headers.has("x-amz-copy-source") || target.query.has("x-amz-copy-source");
   if (method === "OPTIONS") return { kind: "preflight", operation: "Preflight", target, headers, route: undefined };
+  if (isVisit) return { kind: "visit", operation: "VisitWebsite", target, headers, route: undefined };
   if (isForm(method, headers, target)) return { kind: "form", operation: FORM_ROUTE.operation, target, headers, route: undefined };
   const route = routeOf(method, levelOf(target), target.query, copies);
   return { kind: "operation", operation: route?.operation ?? "Unknown", target, headers, route };
@@ -221,6 +229,39 @@ async function answerForm(
   } finally {
     await form.close();
   }
+}
+
+const PAGES = { GET: routeOf("GET", "object", fieldsOf([]), false)!, HEAD: routeOf("HEAD", "object", fieldsOf([]), false)! } as const;
+/** What a visitor's request may ask, and what policies look at. */
+const PAGE_HEADERS: ReadonlySet<string> = new Set(
+  "range if-range if-match if-none-match if-modified-since if-unmodified-since referer user-agent x-forwarded-for x-forwarded-proto".split(
+    " ",
+  ),
+);
+
+/** A browser's: what everyone may get, whatever else the request says. */
+async function answerVisit(
+  request: HttpRequest,
+  { target, headers: sent }: Named,
+  { requestId, onBucket, span }: Asking,
+  options: PipelineOptions,
+): Promise<HttpResponse> {
+  const { bucket = "" } = target;
+  checkBucketName(bucket);
+  const context = tracedContext(options.context(), span);
+  const [caller, query] = [{ kind: "anonymous" } as const, fieldsOf([])];
+  const headers = fieldsOf(sent.entries.filter(([name]) => PAGE_HEADERS.has(name)));
+  const said = { caller, via: "none", peer: request.peer, query, headers, nowMs: options.clock.nowMs() } as const;
+  const facts = (): ConditionFacts => factsOf(said, context.access.options);
+  const get: GetPublic = (key, how) => {
+    const seen = how === "as asked" ? headers : fieldsOf([]);
+    const verified = unsignedRequest(seen, { ...target, query });
+    assert(verified !== undefined, "what could be a signature was left out");
+    const asked = { requestId, request, bucket, key, query, headers: seen, caller, verified, facts };
+    const isHead = how === "headers alone" || request.method === "HEAD";
+    return handleInBucket(asked, isHead ? PAGES.HEAD : PAGES.GET, context, onBucket);
+  };
+  return await visit({ target, method: request.method, host: sent.one("host") ?? "", get }, context);
 }
 
 /** A request without any signature may do what everyone may: only with buckets that are there, and no more than one of its own operations. */

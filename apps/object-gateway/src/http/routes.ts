@@ -7,8 +7,8 @@ import {
   getBucketLogging,
   getBucketReplication,
   getBucketRequestPayment,
-  getBucketWebsite,
 } from "./absent-settings.ts";
+import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./websites.ts";
 import {
   deleteBucketOwnershipControls,
   getBucketAcl,
@@ -178,6 +178,8 @@ export const ROUTES: readonly Route[] = [
   }),
   route("GetBucketReplication", "GET", "bucket", getBucketReplication, { picks: ["replication"] }),
   route("GetBucketWebsite", "GET", "bucket", getBucketWebsite, { picks: ["website"] }),
+  route("PutBucketWebsite", "PUT", "bucket", putBucketWebsite, { picks: ["website"], headers: CHECKED, body: true }),
+  route("DeleteBucketWebsite", "DELETE", "bucket", deleteBucketWebsite, { picks: ["website"] }),
   route("GetBucketNotificationConfiguration", "GET", "bucket", getBucketNotificationConfiguration, { picks: ["notification"] }),
   route("PutBucketNotificationConfiguration", "PUT", "bucket", putBucketNotificationConfiguration, {
     picks: ["notification"],

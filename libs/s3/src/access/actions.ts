@@ -4,6 +4,7 @@
 const BUCKET_ACTIONS = [
   "DeleteBucket",
   "DeleteBucketPolicy",
+  "DeleteBucketWebsite",
   "GetAccelerateConfiguration",
   "GetBucketAcl",
   "GetBucketCORS",
@@ -34,6 +35,7 @@ const BUCKET_ACTIONS = [
   "PutBucketPublicAccessBlock",
   "PutBucketTagging",
   "PutBucketVersioning",
+  "PutBucketWebsite",
   "PutEncryptionConfiguration",
   "PutLifecycleConfiguration",
 ] as const;
