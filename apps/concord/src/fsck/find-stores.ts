@@ -4,8 +4,10 @@ import { join } from "node:path";
 /** How deep below the given folder data lies: nodes of `npm start`, their parts, partitions of a log. */
 const DEPTH_MAX = 8;
 /** LevelDB's pointer to its manifest, and the manifest. */
-const LEVEL_FILES = /^(CURRENT|MANIFEST-\d+)$/;
+export const LEVEL_FILES = /^(CURRENT|MANIFEST-\d+)$/;
 const SEGMENT = /\.journal$/;
+/** What `concord repair` moved away: kept for its owner, no part of the data. */
+export const QUARANTINE = /^quarantine-/;
 
 export interface Found {
   /** Folders of LevelDB. */
@@ -24,7 +26,7 @@ export async function findStores(folder: string): Promise<Found> {
     if (isThere(LEVEL_FILES)) levels.push(path);
     if (isThere(SEGMENT)) journals.push(path);
     if (depth === DEPTH_MAX) return;
-    for (const entry of entries) if (entry.isDirectory()) await walk(join(path, entry.name), depth + 1);
+    for (const entry of entries) if (entry.isDirectory() && !QUARANTINE.test(entry.name)) await walk(join(path, entry.name), depth + 1);
   };
   await walk(folder, 0);
   return { levels: levels.sort(), journals: journals.sort() };

@@ -4,12 +4,10 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { CreateBucketCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { connect } from "@concord/client";
 import { startConcord } from "../index.ts";
+import { KILLED_CONFIG, makeKilledNode } from "../test/killed-node.ts";
 import { fsckCommand, type FsckExit } from "./fsck.ts";
-
-const ROWS = 300;
 
 let root: string;
 /** Of a node that was killed: rows below a checkpoint, and journals. */
@@ -17,25 +15,7 @@ let data: string;
 
 before(async () => {
   root = await mkdtemp(join(tmpdir(), "concord-fsck-"));
-  data = join(root, "data");
-  const [live, config] = [join(root, "live"), { groupCount: 1, partitions: 2 }];
-  {
-    await using concord = await startConcord({ dataFolder: live, config });
-    const db = await connect({ coordinators: [concord.address] });
-    await db.createTables(["CREATE TABLE notes (id bigint PRIMARY KEY, body text)"]);
-    for (let n = 0; n < ROWS; n += 1) await db.insert("notes", { id: BigInt(n), body: `note ${n} ${"x".repeat(100)}` });
-    db.close();
-  }
-  await using concord = await startConcord({ dataFolder: live, config });
-  const db = await connect({ coordinators: [concord.address], dedupWorker: concord.address });
-  await db.insert("notes", { id: 0n, body: "changed" });
-  await db.messages.ingest(Array.from({ length: 20 }, (_, n) => ({ id: `m${n}`, value: "hello" })));
-  const s3 = new S3Client({ ...concord.s3, forcePathStyle: true });
-  await s3.send(new CreateBucketCommand({ Bucket: "photos" }));
-  await s3.send(new PutObjectCommand({ Bucket: "photos", Key: "cat", Body: "meow" }));
-  await cp(live, data, { recursive: true });
-  db.close();
-  s3.destroy();
+  data = await makeKilledNode(root);
 });
 
 after(() => rm(root, { recursive: true, force: true }));
@@ -69,7 +49,7 @@ test("fsck: data of a killed node: all stores, logs and journals named, nothing 
   }
   assert.deepEqual(await journalsOf(folder), before);
   assert.equal((await fsck(folder)).code, 0);
-  await using concord = await startConcord({ dataFolder: folder, config: { groupCount: 1, partitions: 2 } });
+  await using concord = await startConcord({ dataFolder: folder, config: KILLED_CONFIG });
   const db = await connect({ coordinators: [concord.address] });
   assert.deepEqual(await db.read("notes", { id: 0n }), { id: 0n, body: "changed" });
   db.close();
