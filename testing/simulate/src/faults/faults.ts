@@ -1,3 +1,4 @@
+import { EVENT_FAULTS } from "./event-faults.ts";
 import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { LOCK_FAULTS } from "./lock-faults.ts";
 import { MEMBERS_FAULTS } from "./members-faults.ts";
@@ -28,6 +29,7 @@ const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
+  ...EVENT_FAULTS,
   ...FAILOVER_FAULTS,
   ...LOCK_FAULTS,
   ...MEMBERS_FAULTS,

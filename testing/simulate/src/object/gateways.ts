@@ -10,6 +10,7 @@ import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type 
 import { PROXIES, type Cluster } from "../cluster.ts";
 import { simulatedMembership } from "../membership.ts";
 import { openSimulatedStore } from "../stores.ts";
+import { EVENT_CONFIG, EventHistory } from "./event-history.ts";
 import { EXPIRING_CONFIG } from "./expiring.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
@@ -33,6 +34,7 @@ const PAUSE_POINTS: readonly string[] = [
   "gateway:before-answer",
 ];
 const SCRUB_INTERVAL_MS = 300;
+const EVENT_SCAN_MS = 300;
 export const RECOVERY_INTERVAL_MS = 500;
 /** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
 const SHORT_REQUEST_MS = 1_000;
@@ -98,12 +100,19 @@ export class Gateways {
   readonly plan: GatewayPlan;
   /** The bucket has lifecycle rules, which are carried out amid the work. */
   readonly hasRules: boolean;
+  /** Undefined: the bucket has no event rules. */
+  readonly events: EventHistory | undefined;
+  /** Events that wait; in some seeds so few that writes are refused. */
+  readonly #eventBytesMax: number;
   readonly #cluster: Cluster;
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
     this.plan = drawGateways(cluster.world.random("gateways"), cluster.swarm.clockSkewMs);
     this.hasRules = cluster.world.random("lifecycle").chance(0.4);
+    const random = cluster.world.random("events");
+    this.events = random.chance(0.4) ? new EventHistory(cluster.world) : undefined;
+    this.#eventBytesMax = random.pick([3_000, 1_000_000, 1_000_000]);
   }
 
   get s3Addresses(): readonly string[] {
@@ -178,7 +187,9 @@ export class Gateways {
         recoveryIntervalMs: RECOVERY_INTERVAL_MS,
         epochHeartbeatMs: 300,
         epochDeadAfterMs,
+        eventScanMs: EVENT_SCAN_MS,
       },
+      openSink: () => this.events!.sinkFor(context.env),
       ...(rows === "local" ? {} : { dataDisk: context.sharedDisk(DATA) }),
       ...(hasVerdicts ? { peers: { membership: simulatedMembership(context, members, name), members } } : {}),
       ...(rows === "node" ? { metadata: this.#remoteRows(context.env) } : {}),
@@ -224,6 +235,7 @@ export class Gateways {
       longestRequestMs: collects ? SHORT_REQUEST_MS : 30_000,
       scrubIntervalMs: SCRUB_INTERVAL_MS,
       ...(this.hasRules ? EXPIRING_CONFIG : {}),
+      ...(this.events === undefined ? {} : { ...EVENT_CONFIG, eventBytesMax: this.#eventBytesMax }),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

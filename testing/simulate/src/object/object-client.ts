@@ -1,6 +1,7 @@
 // One client's operations on objects, each recorded with what it was answered.
 import { ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
+import type { EventHistory } from "./event-history.ts";
 import { EXPIRING_PREFIX, useExpiring } from "./expiring.ts";
 import { PART_BYTES_MIN } from "./gateways.ts";
 import { md5, type ObjectHistory } from "./history.ts";
@@ -41,6 +42,8 @@ export interface ObjectClientOptions {
   readonly hasRules: boolean;
   /** There is a bucket with locks. */
   readonly locks: LockHistory | undefined;
+  /** Undefined: the bucket has no event rules. */
+  readonly events: EventHistory | undefined;
 }
 
 export class ObjectClient {
@@ -363,7 +366,8 @@ export class ObjectClient {
   }
 
   #meaning(request: S3Request, answer: S3Answer): Reply {
-    const { world } = this.#parts;
+    const { world, events } = this.#parts;
+    if (request.bucket === BUCKET) events?.answered(request, answer);
     world.count(`s3:${request.method} ${answer.status} ${answer.code}`);
     if (answer.status < 500) return { kind: "answer", answer };
     // Damaged data and our own mistakes: no fault explains them.

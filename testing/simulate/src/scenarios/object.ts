@@ -2,6 +2,7 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, type Fault, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
+import { EVENT_RULES } from "../object/event-history.ts";
 import { EXPIRING_RULES } from "../object/expiring.ts";
 import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
 import { ObjectHistory } from "../object/history.ts";
@@ -78,6 +79,9 @@ export const OBJECT_POINTS: readonly string[] = [
   "recovery:after-mark",
   "journal:group-writing",
   "journal:group-synced",
+  "events:before-send",
+  "events:after-send",
+  "events:after-removal",
 ];
 
 interface Run {
@@ -112,6 +116,7 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     hasPolicy: false,
     hasRules: false,
     locks: undefined,
+    events: undefined,
   });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
@@ -120,10 +125,11 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   const locking = world.random("locks");
   const locks = locking.chance(0.4) ? new LockHistory(world, swarm.clockSkewMs) : undefined;
   const run: Run = { cluster, gateways, history, admin, reader, versions, locks, forbiddenSince: undefined, isOver: false };
-  const { hasRules } = gateways;
+  const { hasRules, events } = gateways;
   await world.complete(makeBucket(run, BUCKET), UP_MS);
   if (locks !== undefined) await world.complete(makeLockedBucket(run), UP_MS);
   if (hasRules) await world.complete(setBucket(run, "lifecycle", EXPIRING_RULES, 200), UP_MS);
+  if (events !== undefined) await world.complete(setBucket(run, "notification", EVENT_RULES, 200), UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
@@ -131,7 +137,19 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     work.push(
       operate(
         run,
-        new ObjectClient({ world, env, name, history, addresses, timeoutMs: swarm.timeoutMs, versions, hasPolicy, hasRules, locks }),
+        new ObjectClient({
+          world,
+          env,
+          name,
+          history,
+          addresses,
+          timeoutMs: swarm.timeoutMs,
+          versions,
+          hasPolicy,
+          hasRules,
+          locks,
+          events,
+        }),
         env,
       ),
     );
@@ -233,7 +251,7 @@ function setVersioning(run: Run, status: "Enabled" | "Suspended"): Promise<void>
 /** Until it is answered as done. */
 async function setBucket(
   { admin, gateways }: Run,
-  what: "versioning" | "policy" | "lifecycle" | "object-lock",
+  what: "versioning" | "policy" | "lifecycle" | "notification" | "object-lock",
   text: string,
   done: number,
   bucket = BUCKET,
@@ -305,6 +323,7 @@ async function judge(run: Run): Promise<void> {
   for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
   await quietly("versions", () => judgeVersions(run));
   await quietly("locks", () => judgeLocks(run));
+  await quietly("events", () => judgeEvents(run));
   await quietly("a forbidden key", () => judgeForbidden(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
@@ -342,6 +361,13 @@ async function judgeVersions({ reader, versions }: Run): Promise<boolean> {
 async function judgeLocks({ reader, locks }: Run): Promise<boolean> {
   await locks?.judge((version) => reader.readVersion(version, LOCKED_BUCKET));
   return true;
+}
+
+/** Throws while something is not announced: deliveries go on. */
+async function judgeEvents({ reader, gateways }: Run): Promise<boolean> {
+  if (gateways.events === undefined) return true;
+  const [listed, versions] = [await reader.list(), await reader.listVersions()];
+  return listed !== undefined && versions !== undefined && gateways.events.judge({ listed, versions, promoted: VERSION_KEYS });
 }
 
 async function judgeForbidden({ cluster, reader, forbiddenSince }: Run): Promise<boolean> {
