@@ -1,3 +1,4 @@
+export { nodeCipher } from "./cipher.ts";
 export { nodeClock } from "./clock.ts";
 export { nodeDisk } from "./disk.ts";
 export { tuneHeap } from "./heap.ts";

@@ -1,6 +1,7 @@
 // The API of the object store for its callers (the S3 routes). Every refusal is a ConcordError with a code of the closed list.
 import type { Span } from "@concord/runtime";
 import type { Bypass } from "./locks.ts";
+import type { EncryptionRequest, ShownEncryption } from "./encryption/data-keys.ts";
 import type {
   BucketLocking,
   ObjectAcl,
@@ -57,6 +58,7 @@ export interface Stored {
   readonly modifiedMs: number;
   /** In a bucket that has versions. */
   readonly versionId?: string;
+  readonly encryption?: ShownEncryption;
 }
 
 export interface Copied extends Stored {
@@ -149,6 +151,7 @@ export interface NewUpload {
   readonly checksum: { readonly algorithm: ChecksumAlgorithm; readonly type: "FULL_OBJECT" | "COMPOSITE" } | undefined;
   readonly acl?: ObjectAcl | undefined;
   readonly lock?: ObjectLock | undefined;
+  readonly encryption?: EncryptionRequest | undefined;
 }
 
 /** What an object that was uploaded in parts consists of. */
@@ -182,6 +185,17 @@ export interface CopySource {
   readonly range: ByteRange | undefined;
   readonly precondition: Precondition;
   readonly versionId?: string | undefined;
+  readonly customerKey?: Uint8Array | undefined;
+}
+
+export interface HeadRequest {
+  readonly bucket: string;
+  readonly key: string;
+  readonly precondition: Precondition;
+  readonly versionId?: string | undefined;
+  readonly customerKey?: Uint8Array | undefined;
+  /** Also a checksum that is stored encrypted: its key is asked for. */
+  readonly checksum?: "wanted" | undefined;
 }
 
 /** Names: bucket and key are checked by `names.ts`; a bucket of another tenant is the caller's to refuse (headBucket tells the tenant). */
@@ -236,7 +250,9 @@ export interface ObjectStore {
     precondition: Precondition;
     /** For its event; a put if absent. */
     by?: "form" | undefined;
+    encryption?: EncryptionRequest | undefined;
   }): Promise<Stored>;
+  /** With the customer's key where it was stored with one (SSE-C). */
   getObject(request: {
     bucket: string;
     key: string;
@@ -244,18 +260,14 @@ export interface ObjectStore {
     precondition: Precondition;
     part: number | undefined;
     versionId?: string | undefined;
+    customerKey?: Uint8Array | undefined;
   }): Promise<FoundObject>;
   /** `version` of the object is there in every bucket that has versions. */
-  headObject(request: { bucket: string; key: string; precondition: Precondition; versionId?: string | undefined }): Promise<StoredObject>;
+  headObject(request: HeadRequest): Promise<StoredObject>;
   /** The same, and the parts of exactly this object behind part number `after`; undefined when it was not uploaded in parts. Also CORRUPT_DATA. */
-  headObjectParts(request: {
-    bucket: string;
-    key: string;
-    precondition: Precondition;
-    versionId?: string | undefined;
-    after: number;
-    limit: number;
-  }): Promise<{ readonly object: StoredObject; readonly parts: PartPage | undefined }>;
+  headObjectParts(
+    request: HeadRequest & { readonly after: number; readonly limit: number },
+  ): Promise<{ readonly object: StoredObject; readonly parts: PartPage | undefined }>;
   /** Success also when there was none (S3: 204), unless the condition asks for one. PERMISSION_DENIED (field "lock"): a lock keeps the version. */
   deleteObject(request: {
     bucket: string;
@@ -298,10 +310,19 @@ export interface ObjectStore {
     tags: Readonly<Record<string, string>> | undefined;
     precondition: Precondition;
     digest: CopyDigest;
+    encryption?: EncryptionRequest | undefined;
   }): Promise<Copied>;
   // multipart/
   createUpload(request: { bucket: string; key: string } & NewUpload): Promise<bigint>;
-  putPart(request: { bucket: string; key: string; uploadId: bigint; number: number; body: UploadBody }): Promise<Stored>;
+  /** With the customer's key of its upload, if that has one. */
+  putPart(request: {
+    bucket: string;
+    key: string;
+    uploadId: bigint;
+    number: number;
+    body: UploadBody;
+    customerKey?: Uint8Array | undefined;
+  }): Promise<Stored>;
   copyPart(request: {
     bucket: string;
     key: string;
@@ -309,6 +330,7 @@ export interface ObjectStore {
     number: number;
     source: CopySource;
     digest: CopyDigest;
+    customerKey?: Uint8Array | undefined;
   }): Promise<Copied>;
   listParts(request: {
     bucket: string;
@@ -317,6 +339,8 @@ export interface ObjectStore {
     after: number;
     limit: number;
     judge?: JudgeObject | undefined;
+    /** Without it an upload that has one shows no checksums of parts. */
+    customerKey?: Uint8Array | undefined;
   }): Promise<{
     readonly parts: readonly ListedPart[];
     readonly next: number | undefined;
@@ -343,6 +367,7 @@ export interface ObjectStore {
     checksum: StoredChecksum | undefined;
     precondition: Precondition;
     combine: CombineDigests;
+    customerKey?: Uint8Array | undefined;
   }): Promise<Stored>;
   abortUpload(request: { bucket: string; key: string; uploadId: bigint; judge?: JudgeObject | undefined }): Promise<void>;
 }

@@ -3,6 +3,7 @@ import type { Clock, Log, Metrics, Span } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import type { BucketCache } from "./bucket-cache.ts";
 import type { BucketTurns } from "./bucket-turns.ts";
+import type { EncryptionContext } from "./encryption/data-keys.ts";
 import type { ObjectLimits } from "./limits.ts";
 import type { Outbox } from "./events/outbox.ts";
 import type { EventCause } from "./rows.ts";
@@ -29,6 +30,8 @@ export interface ObjectStoreContext {
   readonly turns: BucketTurns;
   /** By which locks of versions end. */
   readonly lockTime: LockTime;
+  /** Absent: nothing can be encrypted, and what is cannot be read. */
+  readonly encryption?: EncryptionContext;
   /** Of one request: the settings of a bucket by which it was judged; its writes there are refused when the bucket has newer ones (I17). */
   readonly judged?: JudgedSettings;
   /** What this gateway knows of events that wait. */

@@ -20,6 +20,7 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
     lock: request.lock,
     precondition: request.precondition,
     by: "copy",
+    encryption: request.encryption,
   });
   return { ...stored, ...sourceVersion(found) };
 }
@@ -31,8 +32,8 @@ export function sourceVersion({ object: { version } }: FoundObject): Pick<Copied
 
 /** The source as it is now, if its conditions hold. */
 export async function openCopySource(context: ObjectStoreContext, source: CopySource): Promise<FoundObject> {
-  const { bucket, key, range, precondition, versionId } = source;
-  const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined, versionId });
+  const { bucket, key, range, precondition, versionId, customerKey } = source;
+  const found = await getObject(context, { bucket, key, range, precondition: {}, part: undefined, versionId, customerKey });
   checkCopyCondition(precondition, found.object);
   const { sizeBytes } = found.object;
   if (range?.last !== undefined && range.last >= sizeBytes) {

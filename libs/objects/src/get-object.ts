@@ -1,10 +1,12 @@
 import { ConcordError, spanOver, unreachable } from "@concord/runtime";
-import type { ByteRange, FoundObject, ObjectStore, Precondition } from "./api.ts";
+import type { ByteRange, FoundObject, HeadRequest, ObjectStore, Precondition } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { checkCustomerKey, openChecksum, openDataKey, type DataKey } from "./encryption/data-keys.ts";
+import { openBlob, openInline, openPart } from "./encryption/open-content.ts";
 import { checkReadCondition } from "./preconditions.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { partKey } from "./row-keys.ts";
-import type { Content, PartRow, StoredObject } from "./rows.ts";
+import type { Content, PartRow, StoredChecksum, StoredObject } from "./rows.ts";
 import { viewShard, type ShardView } from "./shard-view.ts";
 import { nameOf, objectOfVersion, rowKeysOfVersion } from "./versions.ts";
 
@@ -21,13 +23,24 @@ interface PartSpan extends Span {
 type PartsContent = Extract<Content, { readonly kind: "parts" }>;
 
 /** BUCKET_UNKNOWN, OBJECT_UNKNOWN (`objectOfVersion`), NOT_MODIFIED, PRECONDITION_FAILED. */
-export async function headObject(
-  context: ObjectStoreContext,
-  request: { readonly bucket: string; readonly key: string; readonly precondition: Precondition; readonly versionId?: string | undefined },
-): Promise<StoredObject> {
+export async function headObject(context: ObjectStoreContext, request: HeadRequest): Promise<StoredObject> {
   const { object } = await find(context, request);
   checkReadCondition(request.precondition, object);
-  return object;
+  return shown(object, await keyOfHead(context, object, request));
+}
+
+/** Asked for only where it is needed: a customer's key is checked, a checksum may be encrypted. */
+async function keyOfHead(context: ObjectStoreContext, object: StoredObject, request: HeadRequest): Promise<DataKey | undefined> {
+  const { encryption } = object;
+  checkCustomerKey(encryption, request.customerKey);
+  if (encryption === undefined) return undefined;
+  const isNeeded = encryption.under.kind === "customer" || (request.checksum === "wanted" && encryption.under.kind === "service");
+  return isNeeded ? await openDataKey(context, encryption, request, request.customerKey) : undefined;
+}
+
+/** With the checksum of its plaintext. */
+function shown(object: StoredObject, key: DataKey | undefined): StoredObject {
+  return key === undefined ? object : { ...object, checksum: shownChecksum(object, key) };
 }
 
 /** As `headObject`, with a page of the object's parts; their rows are read some at a time. */
@@ -35,8 +48,10 @@ export async function headObjectParts(
   context: ObjectStoreContext,
   request: Parameters<ObjectStore["headObjectParts"]>[0],
 ): ReturnType<ObjectStore["headObjectParts"]> {
-  const { view, object } = await find(context, request);
-  checkReadCondition(request.precondition, object);
+  const { view, object: found } = await find(context, request);
+  checkReadCondition(request.precondition, found);
+  const key = await keyOfHead(context, found, { ...request, checksum: "wanted" });
+  const object = shown(found, key);
   const { content } = object;
   if (content.kind !== "parts") return { object, parts: undefined };
   const left = content.parts.filter(({ number }) => number > request.after);
@@ -44,9 +59,17 @@ export async function headObjectParts(
   const rows: PartRow[] = [];
   for (let at = 0; at < page.length; at += context.limits.partPageRows)
     rows.push(...(await readParts(context, view, content, page.slice(at, at + context.limits.partPageRows))));
-  const parts = page.map(({ number, lengthBytes }, at) => ({ number, sizeBytes: lengthBytes, checksum: rows[at]!.checksum }));
+  const parts = page.map(({ number, lengthBytes }, at) => ({ number, sizeBytes: lengthBytes, checksum: shownChecksum(rows[at]!, key) }));
   const next = page.length < left.length ? (page.at(-1)?.number ?? request.after) : undefined;
   return { object, parts: { total: content.parts.length, parts, next } };
+}
+
+/** Of the plaintext of an object or a part; undefined also when it is encrypted and the key is not there. */
+export function shownChecksum(
+  { checksum, encryption }: Pick<StoredObject | PartRow, "checksum" | "encryption">,
+  key: DataKey | undefined,
+): StoredChecksum | undefined {
+  return key === undefined || encryption?.checksum === undefined ? checksum : openChecksum(key, encryption.checksum);
 }
 
 /**
@@ -62,16 +85,21 @@ export async function getObject(
     readonly precondition: Precondition;
     readonly part: number | undefined;
     readonly versionId?: string | undefined;
+    readonly customerKey?: Uint8Array | undefined;
   },
 ): Promise<FoundObject> {
   const endsAtMs = context.clock.monotonicMs() + context.limits.longestRequestMs;
   const { view, object } = await find(context, request);
   checkReadCondition(request.precondition, object);
+  checkCustomerKey(object.encryption, request.customerKey);
   if (request.range !== undefined && request.part !== undefined) {
     throw new ConcordError("MALFORMED_REQUEST", "either a range or a part number");
   }
   const span = request.part === undefined ? spanOfRange(object, request.range) : spanOfPart(object, request.part);
-  return { object, ...span, bytes: until(context, endsAtMs, span.lengthBytes, contentBytes(context, view, object.content, span)) };
+  const { encryption } = object;
+  const key = encryption === undefined ? undefined : await openDataKey(context, encryption, request, request.customerKey);
+  const bytes = key === undefined ? contentBytes(context, view, object.content, span) : openedBytes(context, view, { object, key }, span);
+  return { object: shown(object, key), ...span, bytes: until(context, endsAtMs, span.lengthBytes, bytes) };
 }
 
 /** In a bucket that has versions, an object from before has its version too. */
@@ -117,7 +145,29 @@ function contentBytes(context: ObjectStoreContext, view: ShardView, content: Con
     case "blob":
       return context.data.read(content.oid, span.offset, span.lengthBytes);
     case "parts":
-      return partBytes(context, view, content, span);
+      return partBytes(context, view, content, span, ({ offset, lengthBytes }, { oid }) => context.data.read(oid, offset, lengthBytes));
+    default:
+      return unreachable(content);
+  }
+}
+
+/** The plaintext of an encrypted object. */
+function openedBytes(
+  context: ObjectStoreContext,
+  view: ShardView,
+  { object, key }: { readonly object: StoredObject; readonly key: DataKey },
+  span: Span,
+): AsyncIterable<Uint8Array> {
+  const { content, sizeBytes } = object;
+  switch (content.kind) {
+    case "inline":
+      return once(openInline(key, content.bytes, sizeBytes, span));
+    case "blob":
+      return openBlob(context, key, content, span);
+    case "parts":
+      return partBytes(context, view, content, span, ({ number, offset, lengthBytes }, row) =>
+        openPart(context, key, number, row, { offset, lengthBytes }),
+      );
     default:
       return unreachable(content);
   }
@@ -133,12 +183,13 @@ async function* partBytes(
   view: ShardView,
   content: PartsContent,
   span: Span,
+  read: (part: PartSpan, row: PartRow) => AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const touched = touchedParts(content, span);
   for (let at = 0; at < touched.length; at += context.limits.partPageRows) {
     const page = touched.slice(at, at + context.limits.partPageRows);
     const rows = await readParts(context, view, content, page);
-    for (const [index, part] of page.entries()) yield* context.data.read(rows[index]!.oid, part.offset, part.lengthBytes);
+    for (const [index, part] of page.entries()) yield* read(part, rows[index]!);
   }
 }
 

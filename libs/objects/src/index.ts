@@ -27,3 +27,5 @@ export { CommitResolver } from "./recovery/unresolved-commits.ts";
 export { listEpochs, type HeldEpoch } from "./reservation/epoch-row.ts";
 export { versionIdOf } from "./versions.ts";
 export { OBJECTS_METRICS } from "./metrics.ts";
+export type { EncryptionContext, EncryptionRequest, ShownEncryption } from "./encryption/data-keys.ts";
+export { LocalKeys, type LocalKey } from "./encryption/local-keys.ts";

@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { encryptedRow, newDataKey, type DataKey, type EncryptionRequest } from "./encryption/data-keys.ts";
 import { admitEvent, eventWrites } from "./events/event-writes.ts";
 import { countUsage, headOf } from "./head-row.ts";
 import { checkAskedLock, lockOfNew } from "./locks.ts";
@@ -23,12 +24,14 @@ export interface PutRequest {
   readonly precondition: Precondition;
   /** How it came, for its event; a put if absent. */
   readonly by?: "form" | "copy" | undefined;
+  readonly encryption?: EncryptionRequest | undefined;
 }
 
 /** An upload whose bytes are durable; only its row is missing. */
 interface Upload {
   readonly guid: bigint;
   readonly body: StoredBody;
+  readonly key: DataKey | undefined;
   readonly attributes: ObjectAttributes;
   readonly acl: ObjectAcl | undefined;
   readonly lock: ObjectLock | undefined;
@@ -53,11 +56,14 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   await checkAskedLock(context, view.header.row, lock);
   const event = CREATED_BY[request.by ?? "put"];
   await admitEvent(context, view, event);
+  // Without a key for what is to be encrypted nothing is stored (OGD23).
+  const dataKey = request.encryption === undefined ? undefined : await newDataKey(context, request.encryption, request, guid);
   // 2. The bytes: small ones stay in memory, others go to a sealed blob (I1).
   const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
-  const body = await storeBody(context, request.body, { view, blob, inlineBytesMax: context.limits.inlineBytesMax });
+  const target = { view, blob, inlineBytesMax: context.limits.inlineBytesMax };
+  const body = await storeBody(context, request.body, { ...target, key: dataKey && { key: dataKey, part: 0, guid } });
   // 3. The row: one commit, visible and durable at once.
-  return await commitUpload(context, view, { guid, body, attributes, acl, lock, precondition, event });
+  return await commitUpload(context, view, { guid, body, key: dataKey, attributes, acl, lock, precondition, event });
 }
 
 const CREATED_BY = { put: "ObjectCreated:Put", form: "ObjectCreated:Post", copy: "ObjectCreated:Copy" } as const;
@@ -69,7 +75,7 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
     const { object, result } = await commitHead(context, view, upload);
     switch (result.kind) {
       case "committed":
-        return storedAs(object);
+        return { ...storedAs(object), checksum: upload.body.checksum };
       case "conflict":
         view = await lookAgain(context, result.view, upload);
         break;
@@ -87,8 +93,9 @@ async function commitUpload(context: ObjectStoreContext, seen: ShardView, upload
 }
 
 /** As the client gets it. */
-export function storedAs({ etag, checksum, modifiedMs, version }: StoredObject): Stored {
-  return { etag, checksum, modifiedMs, ...(version === undefined ? {} : { versionId: versionIdOf(version) }) };
+export function storedAs({ etag, checksum, modifiedMs, version, encryption }: StoredObject): Stored {
+  const versionId = version === undefined ? {} : { versionId: versionIdOf(version) };
+  return { etag, checksum, modifiedMs, ...versionId, ...(encryption === undefined ? {} : { encryption: encryption.under }) };
 }
 
 /**
@@ -150,11 +157,16 @@ function fencedError(applied: "no" | "unknown"): ConcordError {
 
 function newObject(
   context: ObjectStoreContext,
-  { body, attributes, acl }: Upload,
+  { body, key, attributes, acl }: Upload,
   { version }: Succession,
   lock: Pick<StoredObject, "lock">,
 ): StoredObject {
-  const { content, sizeBytes, md5Hex, checksum } = body;
-  const more = { ...(version === undefined ? {} : { version }), ...(acl === undefined ? {} : { acl }), ...lock };
-  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, checksum, ...more };
+  const { content, sizeBytes, md5Hex } = body;
+  const more = {
+    ...(version === undefined ? {} : { version }),
+    ...(acl === undefined ? {} : { acl }),
+    ...lock,
+    ...encryptedRow(key, body),
+  };
+  return { kind: "object", content, sizeBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), attributes, ...more };
 }

@@ -289,6 +289,65 @@ const GOLDEN_WITH_LOCK: readonly (readonly [string, Row, string])[] = [
   ],
 ];
 
+/** Encrypted ones: version 3, never to change. */
+const wrapped = Uint8Array.of(1, 2, 3);
+const GOLDEN_ENCRYPTED: readonly (readonly [string, Row, string])[] = [
+  [
+    "encrypted object",
+    {
+      kind: "object",
+      ...stored,
+      content: { kind: "inline", bytes: Uint8Array.of(1, 2, 3) },
+      encryption: { under: { kind: "managed", keyId: "m" }, wrapped, guid: 258n },
+    },
+    "0301000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740001010003783d3d01030102030001031001016d03010203000000000000010200",
+  ],
+  [
+    "version encrypted under a service's key, with a lock and an ACL",
+    {
+      kind: "object",
+      content: { kind: "blob", oid, lengthBytes: 3 },
+      ...stored,
+      checksum: undefined,
+      version: { commit: 258n, guid: 3n, isNull: true },
+      acl: { owner: "o", grants: "[]" },
+      lock: { legalHold: "ON" },
+      encryption: { under: { kind: "service", keyId: "s", context: "{}" }, wrapped, guid: 258n, checksum: Uint8Array.of(9) },
+    },
+    "0301000000000000000301650000000000000005010c636f6e74656e742d747970650a746578742f706c61696e01016101620101740000020000002a000000000000000f0000000000000003010000000000000102000000000000000301030105016f025b5d020200020315020173027b7d030102030000000000000102010109",
+  ],
+  [
+    "upload encrypted under a customer's key",
+    {
+      kind: "upload",
+      state: { kind: "open" },
+      initiatedMs: 9,
+      attributes,
+      checksum: undefined,
+      encryption: { under: { kind: "customer" }, wrapped, guid: 7n },
+    },
+    "03020000000000000009010c636f6e74656e742d747970650a746578742f706c61696e010161016201017400000101030e0303010203000000000000000700",
+  ],
+  [
+    "encrypted part",
+    {
+      kind: "part",
+      oid,
+      lengthBytes: 3,
+      etag: "e",
+      modifiedMs: 5,
+      checksum: undefined,
+      encryption: { guid: 258n, checksum: Uint8Array.of(9) },
+    },
+    "03030000002a000000000000000f0000000000000003016500000000000000050001030c040000000000000102010109",
+  ],
+  [
+    "encrypted part without a checksum of its own",
+    { kind: "part", oid, lengthBytes: 3, etag: "e", modifiedMs: 5, checksum, encryption: { guid: 8n } },
+    "03030000002a000000000000000f00000000000000030165000000000000000501010003783d3d01030a04000000000000000800",
+  ],
+];
+
 /** Of buckets whose versions can be locked: kinds that older gateways refuse. */
 const GOLDEN_LOCKING: readonly (readonly [string, Row, string])[] = [
   [
@@ -344,7 +403,7 @@ const GOLDEN_LOCKING: readonly (readonly [string, Row, string])[] = [
   ["time of locks", { kind: "lock-time", timeMs: 258 }, "01120000000000000102"],
 ];
 
-const ALL_GOLDEN = [...GOLDEN, ...GOLDEN_WITH_ACL, ...GOLDEN_WITH_LOCK, ...GOLDEN_LOCKING];
+const ALL_GOLDEN = [...GOLDEN, ...GOLDEN_WITH_ACL, ...GOLDEN_WITH_LOCK, ...GOLDEN_ENCRYPTED, ...GOLDEN_LOCKING];
 
 for (const [name, row, hex] of ALL_GOLDEN) {
   test(`row codec: ${name}: golden bytes of version ${hex.slice(1, 2)}`, () => {
@@ -425,6 +484,9 @@ test("row codec: references: blobs and uploads that a row names", () => {
     ["version", { oids: [oid], uploadId: undefined }],
     ["version with an ACL", { oids: [oid], uploadId: undefined }],
     ["version with a lock and an ACL", { oids: [oid], uploadId: undefined }],
+    ["version encrypted under a service's key, with a lock and an ACL", { oids: [oid], uploadId: undefined }],
+    ["encrypted part", { oids: [oid], uploadId: undefined }],
+    ["encrypted part without a checksum of its own", { oids: [oid], uploadId: undefined }],
   ]);
 });
 

@@ -29,7 +29,7 @@ import type {
 } from "./rows.ts";
 import { readEvent, readShardEvents, writeEvent, writeShardEvents } from "./events/event-rows.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
-import { needsFields, readFields, readLocking, writeFields, writeLocking } from "./row-fields.ts";
+import { needsFields, readFields, readLocking, readPartFields, writeFields, writeLocking } from "./row-fields.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
 import { readList, readOneOf, readOptional, readTexts, writeOptional, writeTexts } from "./row-values.ts";
 
@@ -96,6 +96,8 @@ export function encodeRow(row: Row): Uint8Array {
     if (needsFields(row)) return encodeWithFields(writer, row);
     if (row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
   }
+  if (row.kind === "part" && needsFields(row))
+    return writeFields(writePart(writer.u8(FIELDS_VERSION).u8(KIND_TAGS.part), row), row).finish();
   writer.u8(VERSION).u8(tagOf(row));
   switch (row.kind) {
     case "object":
@@ -110,11 +112,7 @@ export function encodeRow(row: Row): Uint8Array {
       writeUpload(writer, row);
       break;
     case "part":
-      writeOid(writer, row.oid);
-      writeNumber(writer, row.lengthBytes);
-      writer.text(row.etag);
-      writeNumber(writer, row.modifiedMs);
-      writeOptional(writer, row.checksum, writeChecksum);
+      writePart(writer, row);
       break;
     case "garbage":
       writeGarbage(writer, row);
@@ -171,7 +169,7 @@ export function decodeRow(bytes: Uint8Array): Row {
 const READERS: ReadonlyMap<number, (reader: ByteReader, tag: number) => Row> = new Map([
   [VERSION, readRow],
   [ACL_VERSION, (reader, tag) => ({ ...readWithMore(reader, tag), acl: readAcl(reader) })],
-  [FIELDS_VERSION, (reader, tag) => ({ ...readWithMore(reader, tag), ...readFields(reader) })],
+  [FIELDS_VERSION, readWithFields],
 ]);
 
 function encodeWithAcl(writer: ByteWriter, row: StoredObject | UploadRow, { owner, grants }: ObjectAcl): Uint8Array {
@@ -180,6 +178,11 @@ function encodeWithAcl(writer: ByteWriter, row: StoredObject | UploadRow, { owne
 
 function encodeWithFields(writer: ByteWriter, row: StoredObject | UploadRow): Uint8Array {
   return writeFields(writeWithMore(writer.u8(FIELDS_VERSION), row), row).finish();
+}
+
+function readWithFields(reader: ByteReader, tag: number): Row {
+  if (tag === KIND_TAGS.part) return { ...readPart(reader), ...readPartFields(reader) };
+  return { ...readWithMore(reader, tag), ...readFields(reader) };
 }
 
 /** A row with more behind it. */
@@ -257,14 +260,7 @@ function readRow(reader: ByteReader, tag: number): Row {
     case KIND_TAGS.upload:
       return readUpload(reader);
     case KIND_TAGS.part:
-      return {
-        kind: "part",
-        oid: readOid(reader),
-        lengthBytes: readNumber(reader),
-        etag: reader.text(),
-        modifiedMs: readNumber(reader),
-        checksum: readOptional(reader, readChecksum),
-      };
+      return readPart(reader);
     case KIND_TAGS.garbage:
       return readGarbage(reader);
     case KIND_TAGS.header:
@@ -462,6 +458,25 @@ function readUploadState(reader: ByteReader): UploadState {
 
 function readDone(reader: ByteReader): Extract<UploadState, { readonly kind: "done" }> {
   return { kind: "done", guid: reader.u64(), etag: reader.text(), doneMs: readNumber(reader), parts: readNamedParts(reader) };
+}
+
+function writePart(writer: ByteWriter, row: PartRow): ByteWriter {
+  writeOid(writer, row.oid);
+  writeNumber(writer, row.lengthBytes);
+  writer.text(row.etag);
+  writeNumber(writer, row.modifiedMs);
+  return writeOptional(writer, row.checksum, writeChecksum);
+}
+
+function readPart(reader: ByteReader): PartRow {
+  return {
+    kind: "part",
+    oid: readOid(reader),
+    lengthBytes: readNumber(reader),
+    etag: reader.text(),
+    modifiedMs: readNumber(reader),
+    checksum: readOptional(reader, readChecksum),
+  };
 }
 
 function writeGarbage(writer: ByteWriter, row: GcEntry): void {

@@ -1,5 +1,6 @@
 // The row types of an object store. One partition per bucket and shard holds all rows of its keys (OGD15).
 import type { Oid } from "@concord/ports";
+import type { ObjectEncryption, PartEncryption } from "./encryption/rows.ts";
 
 /** Checksums of a whole object or part that the client sent or asked for, base64 as in S3 headers. */
 export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
@@ -23,6 +24,7 @@ export interface ObjectAttributes {
 export type Content =
   /** At most INLINE_BYTES_MAX, in the row itself (OGD14). */
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
+  /** The length is that of the object: an encrypted blob is longer. */
   | { readonly kind: "blob"; readonly oid: Oid; readonly lengthBytes: number }
   /** The parts stay rows of the upload (OGD11): numbers and lengths in order, so that a range needs only the parts it touches. */
   | {
@@ -56,7 +58,7 @@ export interface StoredObject {
   readonly kind: "object";
   readonly content: Content;
   readonly sizeBytes: number;
-  /** Without quotes: MD5 in hex, or MD5 of MD5s and "-N" for N parts. */
+  /** Without quotes: MD5 in hex, or MD5 of MD5s and "-N" for N parts; for "MD5" 128 bits that say nothing of the content under SSE-C and SSE-KMS. */
   readonly etag: string;
   readonly modifiedMs: number;
   readonly attributes: ObjectAttributes;
@@ -66,6 +68,8 @@ export interface StoredObject {
   readonly acl?: ObjectAcl;
   /** Absent: nothing keeps it. */
   readonly lock?: ObjectLock;
+  /** Absent: it is stored as it came. */
+  readonly encryption?: ObjectEncryption;
 }
 
 export type RetentionMode = "GOVERNANCE" | "COMPLIANCE";
@@ -132,6 +136,7 @@ export interface UploadRow {
   readonly acl?: ObjectAcl;
   /** Of the object that it becomes, as its client asked. */
   readonly lock?: ObjectLock;
+  readonly encryption?: ObjectEncryption;
 }
 
 /** A part that arrived. Parts are blobs whatever their size. */
@@ -142,6 +147,7 @@ export interface PartRow {
   readonly etag: string;
   readonly modifiedMs: number;
   readonly checksum: StoredChecksum | undefined;
+  readonly encryption?: PartEncryption;
 }
 
 /** Garbage: never referred to again, removed when due (OGD10). */

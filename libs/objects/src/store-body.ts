@@ -3,6 +3,8 @@ import type { BlobWriter } from "@concord/ports";
 import type { UploadBody } from "./api.ts";
 import { abandonBlobs } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { digestsBeside, sealerOf, type BodyKey } from "./encryption/body-key.ts";
+import { FRAME_BYTES, sealedLength } from "./encryption/frames.ts";
 import type { Content, StoredChecksum } from "./rows.ts";
 import type { ShardView } from "./shard-view.ts";
 import type { NewBlob, BlobName } from "./upload-journal.ts";
@@ -12,8 +14,11 @@ export interface StoredBody {
   /** The blob's name, which the commit resolves; none for inline bytes. */
   readonly names: readonly BlobName[];
   readonly sizeBytes: number;
+  /** Of the plaintext, or, where that would tell of it, 128 bits that do not. */
   readonly md5Hex: string;
   readonly checksum: StoredChecksum | undefined;
+  /** Instead of the checksum this is stored: the same, encrypted. */
+  readonly sealedChecksum?: Uint8Array;
 }
 
 interface OpenBlob {
@@ -27,6 +32,8 @@ export interface BodyTarget {
   readonly blob: NewBlob;
   /** Bodies up to this size come back as bytes; below 0: always a blob. */
   readonly inlineBytesMax: number;
+  /** What is stored is encrypted with it. */
+  readonly key?: BodyKey | undefined;
 }
 
 const FIRST_BUFFER_BYTES = 64 * 1024;
@@ -39,7 +46,7 @@ export async function storeBody(context: ObjectStoreContext, body: UploadBody, t
   refuseLarge(context, body.lengthBytes ?? 0);
   const span = context.span?.child("object body");
   const inBody = span === undefined ? context : { ...context, span };
-  const gathered = gather(context, body);
+  const gathered = gather(context, body, writeBytesOf(context, target));
   try {
     const stored = storeGathered(inBody, body, gathered, target);
     return await (span === undefined ? stored : spanOver(span, stored));
@@ -55,44 +62,54 @@ async function storeGathered(
   gathered: AsyncGenerator<Gathered, void, undefined>,
   target: BodyTarget,
 ): Promise<StoredBody> {
-  const first = await gathered.next();
-  const small = first.done === true ? new Uint8Array() : first.value.bytes;
-  const whole = first.done === true || first.value.last;
-  if (whole && small.length <= target.inlineBytesMax) {
-    const { md5Hex, checksum } = body.finish();
-    return { content: { kind: "inline", bytes: small }, names: [], sizeBytes: small.length, md5Hex, checksum };
+  const { key } = target;
+  const next = await gathered.next();
+  const first = next.done === true ? { bytes: new Uint8Array(), last: true } : next.value;
+  const small = first.bytes;
+  if (first.last && small.length <= target.inlineBytesMax) {
+    const digests = digestsBeside(key, undefined, body.finish());
+    const bytes = key === undefined ? small : sealerOf(key, undefined).seal(small, true);
+    return { content: { kind: "inline", bytes }, names: [], sizeBytes: small.length, ...digests };
   }
   const open = await createBlob(context, target);
   try {
-    return await fillBlob(context, open, body, small, gathered);
+    return await fillBlob(context, open, { body, first, rest: gathered, key });
   } catch (error) {
     await removeBlob(context, target, open, error);
     throw error;
   }
 }
 
+interface BlobBody {
+  readonly body: UploadBody;
+  readonly first: Gathered;
+  readonly rest: AsyncIterable<Gathered>;
+  readonly key: BodyKey | undefined;
+}
+
 async function fillBlob(
   context: ObjectStoreContext,
   { name, writer }: OpenBlob,
-  body: UploadBody,
-  first: Uint8Array,
-  rest: AsyncIterable<Gathered>,
+  { body, first, rest, key }: BlobBody,
 ): Promise<StoredBody> {
-  let lengthBytes = first.length;
-  if (first.length > 0) await writer.write(first);
+  const sealer = key === undefined ? undefined : sealerOf(key, name.oid);
+  const write = ({ bytes, last }: Gathered): Promise<void> => writer.write(sealer === undefined ? bytes : sealer.seal(bytes, last));
+  let lengthBytes = first.bytes.length;
+  if (lengthBytes > 0 || sealer !== undefined) await write(first);
   context.failpoint("object:after-first-write");
-  for await (const { bytes } of rest) {
-    await writer.write(bytes);
-    lengthBytes += bytes.length;
+  for await (const next of rest) {
+    await write(next);
+    lengthBytes += next.bytes.length;
   }
   // The client's promises are checked before the blob is sealed: what is sealed is whole (OG3).
-  const { md5Hex, checksum } = body.finish();
+  const digests = digestsBeside(key, name.oid, body.finish());
   context.failpoint("object:before-seal");
   const span = context.span?.child("blob sync");
   const sealed = await (span === undefined ? writer.seal() : spanOver(span, writer.seal()));
-  assert(sealed.lengthBytes === lengthBytes, "a sealed blob has the bytes that were written");
+  const storedBytes = sealer === undefined ? lengthBytes : sealedLength(lengthBytes);
+  assert(sealed.lengthBytes === storedBytes, "a sealed blob has the bytes that were written");
   context.failpoint("object:after-seal");
-  return { content: { kind: "blob", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, md5Hex, checksum };
+  return { content: { kind: "blob", oid: name.oid, lengthBytes }, names: [name], sizeBytes: lengthBytes, ...digests };
 }
 
 /** A name that is refused is never tried again: another one (OGD3, OGD5). */
@@ -147,11 +164,17 @@ interface Gathered {
   readonly last: boolean;
 }
 
+/** Encrypted bodies are written in whole frames. */
+function writeBytesOf({ limits }: ObjectStoreContext, { key }: BodyTarget): number {
+  if (key === undefined) return limits.writeBytes;
+  return Math.max(1, Math.floor(limits.writeBytes / FRAME_BYTES)) * FRAME_BYTES;
+}
+
 /** The body in chunks of `writeBytes`, the last one shorter. */
-async function* gather(context: ObjectStoreContext, body: UploadBody): AsyncGenerator<Gathered, void, undefined> {
+async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes: number): AsyncGenerator<Gathered, void, undefined> {
   const { clock, limits } = context;
   const endsAtMs = clock.monotonicMs() + limits.longestRequestMs;
-  let buffer = new Uint8Array(Math.min(limits.writeBytes, body.lengthBytes ?? FIRST_BUFFER_BYTES));
+  let buffer = new Uint8Array(Math.min(writeBytes, body.lengthBytes ?? FIRST_BUFFER_BYTES));
   let filled = 0;
   let total = 0;
   for await (const chunk of body.chunks) {
@@ -159,11 +182,11 @@ async function* gather(context: ObjectStoreContext, body: UploadBody): AsyncGene
     refuseLarge(context, total);
     if (clock.monotonicMs() > endsAtMs) throw new ConcordError("DEADLINE_EXCEEDED", "the upload took too long", { applied: "no" });
     for (let at = 0; at < chunk.length;) {
-      if (filled === limits.writeBytes) {
+      if (filled === writeBytes) {
         yield { bytes: buffer, last: false };
         filled = 0;
       }
-      if (filled === buffer.length) buffer = grown(buffer, limits.writeBytes);
+      if (filled === buffer.length) buffer = grown(buffer, writeBytes);
       const count = Math.min(chunk.length - at, buffer.length - filled);
       buffer.set(chunk.subarray(at, at + count), filled);
       filled += count;

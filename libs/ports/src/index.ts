@@ -24,6 +24,7 @@ export type {
   LogTail,
   RaiseOutcome,
 } from "./group-log.ts";
+export type { KeyService, WrappedKey } from "./key-service.ts";
 export type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 export type {
   LogBounds,

@@ -4,6 +4,7 @@ import { toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import { afterKey, garbageSpan, keyOfObject, partKey, partSpan } from "../row-keys.ts";
+import { sealedLength } from "../encryption/frames.ts";
 import type { StoredObject } from "../rows.ts";
 
 export interface DanglingReference {
@@ -89,10 +90,13 @@ export async function danglingOf(
   return [...missing, ...confirmed.map(({ dangling }) => dangling)];
 }
 
-/** The blob that the row names. */
+/** The blob that the row names, as long as it is stored. */
 export function blobOf(row: Row): { readonly oid: Oid; readonly lengthBytes: number } | undefined {
-  if (row.kind === "part") return row;
-  return row.kind === "object" && row.content.kind === "blob" ? row.content : undefined;
+  if (row.kind !== "part" && row.kind !== "object") return undefined;
+  const named = row.kind === "part" ? row : row.content.kind === "blob" ? row.content : undefined;
+  if (named === undefined || row.encryption === undefined) return named;
+  // Verified as it is stored, without a key.
+  return { oid: named.oid, lengthBytes: sealedLength(named.lengthBytes) };
 }
 
 /** Part rows of an upload that is garbage: their blobs go before they do. */

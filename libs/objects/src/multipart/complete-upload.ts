@@ -1,16 +1,19 @@
 import { sameVersion, type MetadataWrite } from "@concord/ports";
-import { ConcordError, sleep } from "@concord/runtime";
+import { assert, ConcordError, sleep } from "@concord/runtime";
 import type { ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { encryptedRow, sealChecksum, type DataKey } from "../encryption/data-keys.ts";
 import { eventWrites } from "../events/event-writes.ts";
+import { shownChecksum } from "../get-object.ts";
 import { countUsage, objectOf } from "../head-row.ts";
 import { lockOfNew } from "../locks.ts";
 import { checkWriteCondition } from "../preconditions.ts";
 import { doneUploadKey, headerKey, headKey, partKey, uploadKey } from "../row-keys.ts";
 import { storedAs } from "../put-object.ts";
-import type { StoredObject, UploadRow, UploadState } from "../rows.ts";
+import type { StoredChecksum, StoredObject, UploadRow, UploadState } from "../rows.ts";
 import { succeed, versionIdOf, type Succession } from "../versions.ts";
+import { keyToComplete, withChecksums } from "./upload-key.ts";
 import { UNNAMED_PER_COMMIT_MAX } from "./limits.ts";
 import { checkPartList, readParts, selectParts, type ArrivedPart, type NamedParts, type SelectedParts } from "./select-parts.ts";
 import { beingCompleted, changeState, isStale, uploadUnknown, viewUpload, type UploadName, type UploadView } from "./upload-view.ts";
@@ -23,6 +26,8 @@ interface Acquired {
   readonly request: CompleteRequest;
   readonly guid: bigint;
   readonly state: Completing;
+  /** To read checksums of parts and to store that of the object, where they are stored encrypted. */
+  readonly key: DataKey | undefined;
 }
 
 /**
@@ -37,7 +42,7 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
   while (attempt <= context.limits.commitAttemptsMax) {
     const found = await viewUpload(context, "write", request, [headKey(request.key)]);
     const { state } = found.upload.row;
-    if (state.kind === "done") return repeated(context, found, state, request);
+    if (state.kind === "done") return await repeated(context, found, state, request);
     if (state.kind === "completing" && !isStale(context, state)) {
       if (context.clock.monotonicMs() >= deadlineAtMs) throw beingCompleted();
       await sleep(context.clock, context.limits.resolveBackoff.initialMs);
@@ -54,7 +59,8 @@ export async function completeUpload(context: ObjectStoreContext, request: Compl
 /** Undefined: another request changed the upload. */
 async function acquireAndComplete(context: ObjectStoreContext, found: UploadView, request: CompleteRequest): Promise<Stored | undefined> {
   // 1. Refuse while the upload is still open, so that a mistake costs nothing.
-  const arrived = await readParts(context, found.view, request);
+  const key = await keyToComplete(context, request, found.upload.row);
+  const arrived = withChecksums(await readParts(context, found.view, request), key);
   try {
     selectParts(context, found.upload.row, arrived, request);
   } catch (error) {
@@ -71,10 +77,11 @@ async function acquireAndComplete(context: ObjectStoreContext, found: UploadView
   const upload = await changeState(context, found, request, state);
   context.failpoint("multipart:after-completing");
   if (upload === undefined) return undefined;
-  const acquired = { request, guid, state };
+  const acquired = { request, guid, state, key };
   try {
     // 3. Read the final parts: one may have arrived between 1 and 2.
-    const selected = selectParts(context, upload.row, await readParts(context, found.view, request), request);
+    const final = withChecksums(await readParts(context, found.view, request), key);
+    const selected = selectParts(context, upload.row, final, request);
     const unnamed = await moveUnnamed(context, { ...found, upload }, acquired, selected);
     // 4. The object: visible and durable with one commit.
     return unnamed === undefined ? undefined : await commitObject(context, unnamed.seen, acquired, { ...selected, unnamed: unnamed.left });
@@ -126,7 +133,7 @@ async function commitObject(
   acquired: Acquired,
   selected: SelectedParts,
 ): Promise<Stored | undefined> {
-  const { request, guid } = acquired;
+  const { request, guid, key } = acquired;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const seen =
       attempt === 1 ? await withHead(context, first, request) : await viewUpload(context, "write", request, [headKey(request.key)]);
@@ -134,14 +141,14 @@ async function commitObject(
     checkWriteCondition(request.precondition, objectOf(seen.rows[0])?.row);
     const next = await succeed(context, { ...seen.view, rows: seen.rows }, guid);
     const lock = await lockOfNew(context, seen.view.header.row, seen.upload.row.lock);
-    const object = { ...objectFrom(context, seen.upload.row, request, selected, next), ...lock };
+    const object = { ...objectFrom(context, seen.upload.row, { request, key }, selected, next), ...lock };
     const { versionId } = storedAs(object);
     const change = { name: "ObjectCreated:CompleteMultipartUpload", number: next.rowVersion, versionId, object } as const;
     const event = await eventWrites(context, seen.view, change);
     context.failpoint("multipart:before-complete-commit");
     const result = await tryCommit(context, seen, acquired, { next, object, selected, event });
     context.failpoint("multipart:after-complete-commit");
-    if (result.kind === "committed") return storedAs(object);
+    if (result.kind === "committed") return { ...storedAs(object), checksum: selected.checksum };
     if (result.kind === "unresolved") {
       throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether the upload was completed; repeat it", {
         cause: result.cause,
@@ -193,7 +200,7 @@ async function tryCommit(
 function objectFrom(
   context: ObjectStoreContext,
   upload: UploadRow,
-  { uploadId }: UploadName,
+  { request: { uploadId }, key }: Pick<Acquired, "request" | "key">,
   selected: SelectedParts,
   { version }: Succession,
 ): StoredObject {
@@ -206,24 +213,41 @@ function objectFrom(
     modifiedMs: context.clock.nowMs(),
     attributes: upload.attributes,
     checksum: selected.checksum,
+    ...encryptionOf(upload, key, selected.checksum),
     ...(version === undefined ? {} : { version }),
     ...(upload.acl === undefined ? {} : { acl: upload.acl }),
   };
 }
 
+/** What the object's row says of its encryption, and of its checksum besides. */
+function encryptionOf(
+  { encryption }: UploadRow,
+  key: DataKey | undefined,
+  checksum: StoredChecksum | undefined,
+): Pick<StoredObject, "encryption"> | Pick<StoredObject, "encryption" | "checksum"> {
+  if (encryption === undefined) return {};
+  if (encryption.under.kind === "managed" || checksum === undefined) return { encryption };
+  assert(key !== undefined, "who combined encrypted checksums has their key");
+  return encryptedRow(key, { checksum, sealedChecksum: sealChecksum(key, checksum) });
+}
+
 /** The same parts: the same answer, for a day. Others: as if there were no such upload (S3). */
-function repeated(
+async function repeated(
   context: ObjectStoreContext,
-  { rows }: UploadView,
+  { rows, upload }: UploadView,
   state: Extract<UploadState, { readonly kind: "done" }>,
   request: CompleteRequest,
-): Stored {
+): Promise<Stored> {
   const same = sameParts(state.parts, request.parts);
   if (!same || context.clock.nowMs() - state.doneMs > context.limits.completeRememberedMs) throw uploadUnknown(request.uploadId);
   const head = objectOf(rows[0])?.row;
   const isCurrent = head?.content.kind === "parts" && head.content.uploadId === request.uploadId;
   const versionId = state.version === undefined ? {} : { versionId: versionIdOf(state.version) };
-  return { etag: state.etag, checksum: isCurrent ? head.checksum : undefined, modifiedMs: state.doneMs, ...versionId };
+  const key = await keyToComplete(context, request, upload.row);
+  const { encryption } = upload.row;
+  const checksum = isCurrent ? shownChecksum(head, key) : undefined;
+  const encrypted = encryption === undefined ? {} : { encryption: encryption.under };
+  return { etag: state.etag, checksum, modifiedMs: state.doneMs, ...versionId, ...encrypted };
 }
 
 function sameParts(left: NamedParts, right: NamedParts): boolean {

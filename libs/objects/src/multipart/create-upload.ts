@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import type { NewUpload } from "../api.ts";
 import { commitOrResolve, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { newDataKey } from "../encryption/data-keys.ts";
 import { checkAskedLock } from "../locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "../names.ts";
 import { uploadKey } from "../row-keys.ts";
@@ -11,17 +12,21 @@ import { viewShard } from "../shard-view.ts";
 /** Begins an upload in parts; its id is a GUID (OG1, OG5). BUCKET_UNKNOWN; OUTCOME_UNKNOWN: there may be an upload, as listUploads shows. */
 export async function createUpload(
   context: ObjectStoreContext,
-  { bucket, key, attributes, checksum, acl, lock }: { readonly bucket: string; readonly key: string } & NewUpload,
+  { bucket, key, attributes, checksum, acl, lock, encryption }: { readonly bucket: string; readonly key: string } & NewUpload,
 ): Promise<bigint> {
   checkKey(key);
   checkAttributes(attributes);
   checkAcl(acl);
   const uploadId = await context.guids.next();
   const rowKey = uploadKey(key, uploadId);
+  // One data key for all parts, each of which has a key of its own derived from it (OGD24).
+  const dataKey = encryption === undefined ? undefined : await newDataKey(context, encryption, { bucket, key }, uploadId);
+  const encrypted = dataKey === undefined ? {} : { encryption: dataKey.encryption };
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, [rowKey]);
     await checkAskedLock(context, view.header.row, lock);
-    const asked = { attributes, checksum, ...(acl === undefined ? {} : { acl }), ...(lock === undefined ? {} : { lock }) };
+    const more = { ...(acl === undefined ? {} : { acl }), ...(lock === undefined ? {} : { lock }), ...encrypted };
+    const asked = { attributes, checksum, ...more };
     const row: UploadRow = { kind: "upload", state: { kind: "open" }, initiatedMs: context.clock.nowMs(), ...asked };
     const result = await commitOrResolve(context, {
       view,

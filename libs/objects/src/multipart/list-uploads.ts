@@ -17,9 +17,12 @@ import {
   uploadSpan,
   type KeySpan,
 } from "../row-keys.ts";
+import type { DataKey } from "../encryption/data-keys.ts";
+import { shownChecksum } from "../get-object.ts";
 import { commonPrefixOf } from "../list-objects.ts";
 import { mergeShards } from "../shard-cursor.ts";
 import { readBucket } from "../shard-view.ts";
+import { keyOfParts } from "./upload-key.ts";
 import { uploadUnknown, viewUpload } from "./upload-view.ts";
 
 type ListPartsRequest = Parameters<ObjectStore["listParts"]>[0];
@@ -32,18 +35,20 @@ export async function listParts(context: ObjectStoreContext, request: ListPartsR
   const { view, upload } = await viewUpload(context, "read", request, []);
   request.judge?.(upload.row);
   const { state, initiatedMs, checksum, acl } = upload.row;
+  const key = await keyOfParts(context, request, upload.row, request.customerKey);
   if (state.kind === "done") throw uploadUnknown(request.uploadId);
   const limit = Math.min(request.limit, context.limits.listLimitMax);
   const from = partKey(request.key, request.uploadId, request.after + 1);
   const { to } = partSpan(request.key, request.uploadId);
   const found = limit === 0 ? [] : await context.metadata.range(view.partition, { from, to, limit: limit + 1 });
-  const parts = found.slice(0, limit).map(listedPart);
+  const parts = found.slice(0, limit).map((row) => listedPart(row, key));
   return { parts, next: found.length > limit ? parts.at(-1)!.number : undefined, initiatedMs, checksum, owner: acl?.owner };
 }
 
-function listedPart(row: MetadataRow): ListedPart {
-  const { etag, lengthBytes, modifiedMs, checksum } = decodeRowAs("part", row.value);
-  return { number: numberOfPart(row.key), etag, sizeBytes: lengthBytes, modifiedMs, checksum };
+function listedPart(found: MetadataRow, key: DataKey | undefined): ListedPart {
+  const row = decodeRowAs("part", found.value);
+  const { etag, lengthBytes, modifiedMs } = row;
+  return { number: numberOfPart(found.key), etag, sizeBytes: lengthBytes, modifiedMs, checksum: shownChecksum(row, key) };
 }
 
 /** Uploads that are not done, by key and then by age, merged over the bucket's shards. */

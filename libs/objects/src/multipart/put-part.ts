@@ -1,8 +1,9 @@
 import { assert, ConcordError } from "@concord/runtime";
-import type { Copied, CopyDigest, CopySource, Stored, UploadBody } from "../api.ts";
+import type { Copied, CopyDigest, CopySource, ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { copyBody, openCopySource, sourceVersion } from "../copy-object.ts";
+import { encryptedPart, checkUploadKey, keyOfUpload } from "./upload-key.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { partKey } from "../row-keys.ts";
 import type { PartRow } from "../rows.ts";
@@ -15,6 +16,7 @@ interface ArrivedPart {
   readonly number: number;
   readonly guid: bigint;
   readonly body: StoredBody;
+  readonly isEncrypted: boolean;
 }
 
 /**
@@ -23,27 +25,36 @@ interface ArrivedPart {
  */
 export async function putPart(
   context: ObjectStoreContext,
-  { body, number, ...name }: UploadName & { readonly number: number; readonly body: UploadBody },
+  { body, number, customerKey, ...name }: Parameters<ObjectStore["putPart"]>[0],
 ): Promise<Stored> {
   checkNumber(number);
   const guid = await context.guids.next();
   const seen = await openUpload(context, name, [partKey(name.key, name.uploadId, number)]);
   const blob = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
   // Parts are blobs whatever their size: complete names them, and moves no bytes.
-  const stored = await storeBody(context, body, { view: seen.view, blob, inlineBytesMax: -1 });
+  const dataKey = await keyOfUpload(context, name, seen.upload.row, customerKey);
+  const target = { view: seen.view, blob, inlineBytesMax: -1 };
+  const stored = await storeBody(context, body, { ...target, key: dataKey && { key: dataKey, part: number, guid } });
   context.failpoint("multipart:after-part-data");
-  return await commitPart(context, seen, { name, number, guid, body: stored });
+  const answer = await commitPart(context, seen, { name, number, guid, body: stored, isEncrypted: dataKey !== undefined });
+  return { ...answer, ...(dataKey === undefined ? {} : { encryption: dataKey.encryption.under }) };
 }
 
 /** A part with the bytes of an object, or of a range of one. */
 export async function copyPart(
   context: ObjectStoreContext,
-  request: UploadName & { readonly number: number; readonly source: CopySource; readonly digest: CopyDigest },
+  request: UploadName & {
+    readonly number: number;
+    readonly source: CopySource;
+    readonly digest: CopyDigest;
+    readonly customerKey?: Uint8Array | undefined;
+  },
 ): Promise<Copied> {
   const { source, digest, ...name } = request;
   checkNumber(request.number);
   // An upload that cannot take the part is refused before bytes are read.
-  await openUpload(context, name, []);
+  const { upload } = await openUpload(context, name, []);
+  checkUploadKey(upload.row, request.customerKey);
   const found = await openCopySource(context, source);
   return { ...(await putPart(context, { ...name, body: copyBody(found, digest) })), ...sourceVersion(found) };
 }
@@ -57,7 +68,7 @@ async function commitPart(context: ObjectStoreContext, first: UploadView, part: 
     context.failpoint("multipart:after-part-commit");
     switch (result.kind) {
       case "committed":
-        return { etag: row.etag, checksum: row.checksum, modifiedMs: row.modifiedMs };
+        return { etag: row.etag, checksum: body.checksum, modifiedMs: row.modifiedMs };
       case "conflict":
         seen = await lookAgain(context, seen, part);
         break;
@@ -115,11 +126,12 @@ async function lookAgain(
   return seen;
 }
 
-function partRowOf(context: ObjectStoreContext, { body }: ArrivedPart): PartRow {
+function partRowOf(context: ObjectStoreContext, { body, guid, isEncrypted }: ArrivedPart): PartRow {
   const { content, md5Hex, checksum } = body;
   assert(content.kind === "blob", "a part is a blob");
   const { oid, lengthBytes } = content;
-  return { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
+  const row: PartRow = { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
+  return isEncrypted ? encryptedPart(row, guid, body.sealedChecksum) : row;
 }
 
 function checkNumber(number: number): void {

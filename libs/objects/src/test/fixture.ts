@@ -4,6 +4,7 @@ import { oidOf, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import type { ObjectStore, UploadBody } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import type { EncryptionContext } from "../encryption/data-keys.ts";
 import type { ObjectLimits } from "../limits.ts";
 import { createObjectStore, objectStoreContext } from "../object-store.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
@@ -121,6 +122,7 @@ export interface FixtureOptions {
   readonly shards?: number;
   readonly limits?: Partial<ObjectLimits>;
   readonly failpoint?: (name: string) => void;
+  readonly encryption?: EncryptionContext;
 }
 
 /** One gateway's store over memory. */
@@ -145,6 +147,7 @@ export function openFixture(options: FixtureOptions = {}): Fixture {
     unresolved: { add: (commit) => unresolved.push(commit) },
     shards: options.shards ?? 1,
     ...(options.limits === undefined ? {} : { limits: options.limits }),
+    ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
   });
   return { context, store: createObjectStore(context), metadata, data, clock, journal, unresolved, counts };
 }
