@@ -139,7 +139,7 @@ const KEYS: readonly Case[] = [
   ...["analytics", "inventory", "metrics", "whatever-comes"].map((name) =>
     bad(`GET bucket?${name}`, "501 NotImplemented", () => call("GET", "/kept", { query: [[name, ""]] })),
   ),
-  ...["encryption", "website", "replication", "logging", "accelerate", "requestPayment"].map((name) =>
+  ...["replication", "logging", "accelerate", "requestPayment"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
   bad("GET object?torrent", "501 NotImplemented", () => call("GET", "/kept/k", { query: [["torrent", ""]] })),
@@ -207,7 +207,8 @@ const KEYS: readonly Case[] = [
   ...(
     [
       ["x-amz-server-side-encryption", "AES256"],
-      ["x-amz-server-side-encryption-customer-algorithm", "AES256"],
+      ["x-amz-server-side-encryption", "aws:kms"],
+      ["x-amz-server-side-encryption-what-comes-next", "1"],
       ["x-amz-storage-class", "GLACIER"],
       ["x-amz-website-redirect-location", "/x"],
       ["x-amz-write-offset-bytes", "4"],

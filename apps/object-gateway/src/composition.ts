@@ -1,3 +1,4 @@
+import { nodeCipher } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
@@ -18,6 +19,7 @@ import { DedupWorkerSink, eventSinks, type EventSinks, type OpenSink } from "./e
 import { openGatewayStore, type GatewayStore, type GatewayTuning } from "./gateway-store.ts";
 import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
+import type { Context } from "./http/call.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
@@ -105,6 +107,7 @@ async function openGateway(
   const storeOptions = {
     config,
     environment,
+    cipher: nodeCipher,
     metadata,
     data,
     disk,
@@ -115,26 +118,19 @@ async function openGateway(
     ...(peers === undefined ? {} : { peers }),
   };
   const gateway = await openGatewayStore(storeOptions).catch((thrown: unknown) => data.close().then(() => closeMetadata(thrown)));
-  const { region, partBytesMax } = config;
-  const { uploads, downloads } = budgetsOf(config, metrics);
-  const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
+  const budgets = budgetsOf(config, metrics);
   return {
     context: {
+      ...settingsOf(config, users),
+      ...limitsOf(users, gateway.store, clock),
+      ...budgets,
       store: gateway.store,
       log: environment.log,
       metrics,
-      uploads,
-      downloads,
       space,
-      region,
-      partBytesMax,
-      scheme,
-      access: accessReader(config, users, scheme),
-      ...limitsOf(users, gateway.store, clock),
-      lifecycleDayMs: config.lifecycleDayMs,
       eventSink: sinks.sink,
     },
-    admin: objectAdmin({ config, gateway, uploads, httpAddress }),
+    admin: objectAdmin({ config, gateway, uploads: budgets.uploads, httpAddress }),
     startBackground: () => gateway.startBackground(),
     close: () => {
       space.close();
@@ -142,6 +138,17 @@ async function openGateway(
       return closeInOrder(() => gateway.stop(), sinks, data, opened);
     },
   };
+}
+
+/** What operations ask of the configuration. */
+function settingsOf(
+  config: ObjectGatewayConfig,
+  users: Users,
+): Pick<Context, "region" | "partBytesMax" | "scheme" | "access" | "lifecycleDayMs" | "keys"> {
+  const { region, partBytesMax, lifecycleDayMs, encryptionKeys, kmsKeys } = config;
+  const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
+  const keys = { managed: encryptionKeys.length > 0 ? "configured" : "none", service: kmsKeys.map(({ id }) => id) } as const;
+  return { region, partBytesMax, scheme, access: accessReader(config, users, scheme), lifecycleDayMs, keys };
 }
 
 /** In one program the transport is the process's: a worker in it is called directly. */

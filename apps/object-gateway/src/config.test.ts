@@ -68,3 +68,47 @@ test("config: secrets are not printed", () => {
   assert.match(printed.text, /AKEY/);
   assert.ok(!printed.text.includes(KEY.secretAccessKey) && !/[ab]-token/.test(printed.text));
 });
+
+const MASTER = { id: "m", key: Buffer.alloc(32, 1).toString("base64") };
+const OTHER = { id: "m", key: Buffer.alloc(32, 2).toString("base64") };
+
+test("config: keys of encryption: from files that variables name; in no printed text", () => {
+  const env = { CONCORD_ENCRYPTION_KEYS_FILE: "/run/keys", CONCORD_KMS_KEYS_FILE: "/run/keys" };
+  const files: Readonly<Record<string, string>> = {
+    "c.json": JSON.stringify({ accessKeys: [KEY] }),
+    "/run/keys": `${JSON.stringify([MASTER, OTHER])}\n`,
+  };
+  const given = (argv: readonly string[]) =>
+    loadConfig({
+      name: "object-gateway",
+      schema: objectGatewaySchema,
+      argv: ["--config", "c.json", ...argv],
+      env,
+      readFile: (path) => files[path]!,
+    });
+  const loaded = given([]);
+  assert.equal(loaded.kind, "config");
+  assert.deepEqual(
+    [loaded.config.encryptionKeys, loaded.config.kmsKeys],
+    [
+      [MASTER, OTHER],
+      [MASTER, OTHER],
+    ],
+  );
+  const printed = given(["--print-config"]);
+  assert.equal(printed.kind, "printed");
+  assert.ok(!printed.text.includes(MASTER.key) && !printed.text.includes(OTHER.key));
+});
+
+test("config: keys of encryption: mistakes: each is reported, without the key", () => {
+  for (const keys of ["encryptionKeys", "kmsKeys"] as const) {
+    assert.match(problemsOf({ accessKeys: [KEY], [keys]: [MASTER, { ...MASTER, id: "n" }] }), /same key/);
+    for (const key of ["", "short", MASTER.key.slice(1), `${MASTER.key}AAAA`, "%".repeat(44)]) {
+      const problems = problemsOf({ accessKeys: [KEY], [keys]: [{ id: "m", key }] });
+      assert.match(problems, /32 bytes in base64/);
+      assert.ok(key === "" || !problems.includes(key));
+    }
+    assert.match(problemsOf({ accessKeys: [KEY], [keys]: [{ ...MASTER, id: "a b" }] }), /letters/);
+    assert.match(problemsOf({ accessKeys: [KEY], [keys]: Array.from({ length: 101 }, () => MASTER) }), new RegExp(keys));
+  }
+});

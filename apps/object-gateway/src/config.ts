@@ -2,6 +2,7 @@ import { checkServer, diskShape, secret, serverShape, z } from "@concord/config"
 import { subnetOf } from "@concord/s3";
 import {
   ACCESS_KEYS_MAX,
+  ENCRYPTION_KEYS_MAX,
   EVENT_TARGETS_MAX,
   EVENT_WORKERS_MAX,
   OBJECT_BYTES_MAX,
@@ -53,6 +54,13 @@ export const usersSchema = z.strictObject({
 });
 
 export type UsersConfig = z.output<typeof usersSchema>;
+
+const encryptionKey = z.strictObject({
+  id: z.string().regex(/^[A-Za-z0-9_.:/-]{1,256}$/, "expected 1 to 256 letters, digits, -, _, ., : or /"),
+  key: secret(z.string().regex(/^[A-Za-z0-9+/]{43}=$/, "expected 32 bytes in base64, as of openssl rand -base64 32")),
+});
+
+const encryptionKeys = (text: string) => z.array(encryptionKey).max(ENCRYPTION_KEYS_MAX).default([]).describe(text);
 
 const count = (text: string, standard: number, max = Number.MAX_SAFE_INTEGER): z.ZodDefault<z.ZodNumber> =>
   z.number().int().min(1).max(max).default(standard).describe(text);
@@ -125,6 +133,12 @@ export const objectGatewaySchema = z
       .min(1)
       .optional()
       .describe("file with more accessKeys and tenantLimits as JSON, read again every 30 s: keys are changed there without a restart"),
+    encryptionKeys: encryptionKeys(
+      "master keys for SSE-S3: id, and 32 bytes in base64. The first encrypts; those behind it are only read with, until nothing needs them. The same for gateways that share buckets",
+    ),
+    kmsKeys: encryptionKeys(
+      "keys for SSE-KMS by the ids that clients name; the first is used when none is named. Of several with one id the first encrypts. The same for gateways that share buckets",
+    ),
     region: z
       .string()
       .regex(/^[a-z0-9-]{1,32}$/, "expected 1 to 32 lower-case letters, digits or -")
@@ -203,6 +217,10 @@ export const objectGatewaySchema = z
     if (!isUnique(config.tenantLimits.map(({ tenant }) => tenant))) refuse("tenantLimits", "two are about the same tenant");
     if (config.websiteDomain !== undefined && config.websiteDomain === config.domain)
       refuse("websiteDomain", "is the domain of buckets: a request there is signed, a visitor's is not");
+    for (const name of ["encryptionKeys", "kmsKeys"] as const) {
+      const keys = config[name].map(({ key }) => key);
+      if (new Set(keys).size !== keys.length) refuse(name, "two are the same key");
+    }
     if (config.longestRequestMs > config.gcGraceMs)
       refuse("longestRequestMs", `is more than gcGraceMs, ${config.gcGraceMs}: readers would be cut off`);
     const targets = config.eventTargets.map(({ tenant, name }) => `${tenant} ${name}`);

@@ -1,7 +1,7 @@
 // the gateway over stores in memory: what they do when the journal's disk fails.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { nodeCipher, nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { BlobName } from "@concord/objects";
 import { MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { partsOfGuid } from "@concord/snowflake";
@@ -43,7 +43,16 @@ class Stores {
     const environment = { ...nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} }), clock };
     const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal });
     const { metadata, data, disk } = this;
-    return openGatewayStore({ config, environment, metadata, data, disk, onFailed: (cause) => this.failures.push(cause), signal });
+    return openGatewayStore({
+      config,
+      environment,
+      cipher: nodeCipher,
+      metadata,
+      data,
+      disk,
+      onFailed: (cause) => this.failures.push(cause),
+      signal,
+    });
   }
 }
 

@@ -4,20 +4,23 @@ import {
   CommitResolver,
   createObjectStore,
   GarbageCollector,
+  KeyRotation,
   LifecycleEngine,
+  LocalKeys,
   objectStoreContext,
   openUploadJournal,
   EventDelivery,
   Recovery,
   resolveBuckets,
   Scrubber,
+  type EncryptionContext,
   type GatewayJournal,
   type ObjectLimits,
   type ObjectStore,
   type ObjectStoreContext,
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import { ConcordError, sleep, toConcordError, type Disk, type Environment, type ErrorCode } from "@concord/runtime";
+import { ConcordError, sleep, toConcordError, type Cipher, type Disk, type Environment, type ErrorCode } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
 import { PASSING_LOG_MS, PASSING_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
@@ -38,6 +41,7 @@ export interface StoreOptions {
   readonly environment: Environment;
   readonly metadata: ObjectMetadata;
   readonly data: ObjectData;
+  readonly cipher: Cipher;
   /** Of the journal. */
   readonly disk: Disk;
   readonly tuning?: GatewayTuning;
@@ -86,7 +90,14 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const resolver = new CommitResolver({ clock, log, metrics });
   const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs, eventBytesMax, eventBytesTotalMax } = config;
   const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, eventBytesMax, eventBytesTotalMax, ...tuning.limits };
-  const context = objectStoreContext({ ...stores, journal, unresolved: resolver, shards: config.shards, limits });
+  const context = objectStoreContext({
+    ...stores,
+    journal,
+    unresolved: resolver,
+    shards: config.shards,
+    limits,
+    encryption: encryptionOf(options),
+  });
   const owners = options.peers === undefined ? undefined : epochOwners(options.peers, instance, environment);
   const gone = owners === undefined ? {} : { goneSinceMs: (name: string) => goneSinceMs(owners, name) };
   const recovery = new Recovery({ context, journal, instance, ...gone, ...paceOf(tuning) });
@@ -95,6 +106,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
   const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs });
   const events = deliveryOf(options, context);
+  const rotation = hasEarlierKeys(config) ? new KeyRotation({ context }) : undefined;
   return {
     context,
     store: createObjectStore(context),
@@ -111,6 +123,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
       collector.start();
       scrubber.start();
       lifecycle.start();
+      rotation?.start();
       context.lockTime.start();
       events.start();
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
@@ -118,6 +131,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
     stop: async () => {
       await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
+      await rotation?.stop();
       for (const part of [events, context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal])
         await stopped(part, environment);
       await records
@@ -132,6 +146,18 @@ function deliveryOf({ config, sinks, tuning }: StoreOptions, context: ObjectStor
   const scan = tuning?.eventScanMs === undefined ? {} : { scanMs: tuning.eventScanMs };
   const sink: EventSinks["sink"] = (to) => sinks?.sink(to);
   return new EventDelivery({ context, encode: eventMessage, sink, maxAgeMs, overdue, eventsPerSecond, ...scan });
+}
+
+/** Without keys of its own the gateway still takes those of customers. */
+function encryptionOf({ config: { encryptionKeys, kmsKeys }, environment: { random }, cipher }: StoreOptions): EncryptionContext {
+  const decoded = (keys: ObjectGatewayConfig["kmsKeys"]) => keys.map(({ id, key }) => ({ id, key: Buffer.from(key, "base64") }));
+  const managed = encryptionKeys.length === 0 ? undefined : new LocalKeys(cipher, random, decoded(encryptionKeys), "over-all-ids");
+  const service = kmsKeys.length === 0 ? undefined : new LocalKeys(cipher, random, decoded(kmsKeys), "within-an-id");
+  return { cipher, random, managed, service };
+}
+
+function hasEarlierKeys({ encryptionKeys, kmsKeys }: ObjectGatewayConfig): boolean {
+  return encryptionKeys.length > 1 || new Set(kmsKeys.map(({ id }) => id)).size < kmsKeys.length;
 }
 
 /** What ends by itself: a clock that stands behind the ids of every worker id, rows whose master moves or does not answer. */

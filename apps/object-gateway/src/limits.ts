@@ -40,6 +40,8 @@ export const CORS_RULES_CACHED_MAX = 100;
 export const LIFECYCLE_RULES_CACHED_MAX = 50;
 /** Settings of websites kept as read: at most 64 KiB of text each. */
 export const WEBSITES_CACHED_MAX = 100;
+/** Of each kind: what is in use, and what is left of earlier ones. */
+export const ENCRYPTION_KEYS_MAX = 100;
 export const TRUSTED_PROXIES_MAX = 100;
 export const BUCKETS_PAGE_MAX = 10_000;
 /** Tries to take a worker id, and to learn what became of a commit about it. */

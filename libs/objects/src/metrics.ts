@@ -90,6 +90,18 @@ export const OBJECTS_METRICS = [
     help: "How far the clock is ahead of the time by which object locks end, which does not follow steps.",
     labels: [],
   },
+  {
+    name: "objects_keys_wrapped_total",
+    kind: "counter",
+    help: "Data keys wrapped under the key that took an earlier one's place.",
+    labels: [],
+  },
+  {
+    name: "objects_keys_left",
+    kind: "gauge",
+    help: "Data keys under an earlier key that the last pass could not wrap anew. 0 after a pass: nothing needs the earlier keys.",
+    labels: [],
+  },
   { name: "objects_garbage_removed_total", kind: "counter", help: "Blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_removed_bytes", kind: "counter", help: "Bytes of the blobs that garbage collection removed.", labels: [] },
   { name: "objects_garbage_kept", kind: "gauge", help: "GC entries that the last run could not deal with.", labels: [] },

@@ -48,6 +48,7 @@ const S3_CODES_BY_FIELD: Readonly<Record<string, S3ErrorCode>> = {
   "BUCKET_EXISTS own": "BucketAlreadyOwnedByYou",
   "MALFORMED_REQUEST bucket": "InvalidBucketName",
   "MALFORMED_REQUEST bucket-state": "InvalidBucketState",
+  "MALFORMED_REQUEST kmsKey": "KMS.NotFoundException",
   "MALFORMED_REQUEST lock": "InvalidArgument",
   "MALFORMED_REQUEST tag": "InvalidTag",
   "MALFORMED_REQUEST version": "InvalidArgument",

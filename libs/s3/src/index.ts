@@ -35,6 +35,16 @@ export { CORS_METHODS, CORS_VARY, corsHeaders, readAskedHeaders, type CorsReques
 export { formatHttpDate, formatIsoDate, parseHttpDate } from "./dates.ts";
 export { percentDecode, percentEncode } from "./encoding.ts";
 export { S3_ERRORS, S3Error, type S3ErrorCode, type S3ErrorOptions } from "./errors.ts";
+export {
+  CUSTOMER_KEY_HEADERS,
+  ENCRYPTION_HEADERS,
+  encryptionConfigurationXml,
+  encryptionHeaders,
+  readCustomerKey,
+  readEncryption,
+  readEncryptionConfiguration,
+  SOURCE_KEY_HEADERS,
+} from "./encryption.ts";
 export { fieldsOf, type Fields } from "./fields.ts";
 export { readForm, type Form } from "./form/form-data.ts";
 export { checkForm, readPostPolicy, withFileName, withinBytes, type FileBytes } from "./form/post-policy.ts";
@@ -86,6 +96,7 @@ export type {
   CheckedBody,
   ChecksumAlgorithm,
   ChecksumType,
+  DefaultEncryption,
   Digests,
   ObjectAttributes,
   Precondition,

@@ -68,6 +68,10 @@ export const LIFECYCLE_NEWER_MAX = 100;
 export const LOCK_DEFAULT_DAYS_MAX = 36_500;
 export const LOCK_DEFAULT_YEARS_MAX = 100;
 
+/** Of the context that a client binds to a key of the key service. */
+export const ENCRYPTION_CONTEXT_BYTES_MAX = 4096;
+export const KMS_KEY_ID_CHARS_MAX = 2048;
+
 /** S3's limit of the grants of an ACL. */
 export const ACL_GRANTS_MAX = 100;
 

@@ -81,3 +81,16 @@ export interface ByteRange {
   readonly first: number | undefined;
   readonly last: number | undefined;
 }
+
+/** How an object is to be encrypted. */
+export type EncryptionRequest =
+  | { readonly kind: "managed" }
+  /** Without an id the service's default; the context is JSON, or empty. */
+  | { readonly kind: "service"; readonly keyId: string | undefined; readonly context: string }
+  | { readonly kind: "customer"; readonly key: Uint8Array };
+
+/** Of what is stored. */
+export type UsedEncryption = { readonly kind: "managed" | "customer" } | { readonly kind: "service"; readonly keyId: string };
+
+/** Of a bucket: what its uploads that ask for nothing are encrypted with. */
+export type DefaultEncryption = { readonly kind: "managed" } | { readonly kind: "service"; readonly keyId: string | undefined };

@@ -4,8 +4,6 @@ import type { Fields } from "./fields.ts";
 
 /** Headers whose meaning is not implemented, with the values that ask for nothing we do not do anyway. */
 const HEADERS: readonly (readonly [pattern: RegExp, harmless: readonly string[]])[] = [
-  [/^x-amz-server-side-encryption/, []],
-  [/^x-amz-copy-source-server-side-encryption/, []],
   [/^x-amz-storage-class$/, ["STANDARD"]],
   [/^x-amz-website-redirect-location$/, []],
   [/^x-amz-write-offset-bytes$/, []],

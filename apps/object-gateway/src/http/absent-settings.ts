@@ -20,7 +20,6 @@ const standard =
     return xml(document);
   };
 
-export const getBucketEncryption = absent("ServerSideEncryptionConfigurationNotFoundError");
 export const getBucketReplication = absent("ReplicationConfigurationNotFoundError");
 export const getBucketLogging = standard(emptySettingXml("BucketLoggingStatus"));
 export const getBucketAccelerateConfiguration = standard(emptySettingXml("AccelerateConfiguration"));

@@ -2,6 +2,7 @@
 import type { BucketInfo, JudgeObject } from "@concord/objects";
 import { assert } from "@concord/runtime";
 import {
+  addressesWithin,
   authorize,
   grantsOf,
   lockFacts,
@@ -202,6 +203,8 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "s3:x-amz-metadata-directive": headers.one("x-amz-metadata-directive"),
     "s3:x-amz-object-ownership": headers.one("x-amz-object-ownership"),
     "s3:x-amz-server-side-encryption": headers.one("x-amz-server-side-encryption"),
+    "s3:x-amz-server-side-encryption-aws-kms-key-id": headers.one("x-amz-server-side-encryption-aws-kms-key-id"),
+    "s3:x-amz-server-side-encryption-customer-algorithm": headers.one("x-amz-server-side-encryption-customer-algorithm"),
     "s3:x-amz-storage-class": headers.one("x-amz-storage-class"),
   } satisfies Record<string, string | undefined>;
   const known = Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
@@ -214,6 +217,18 @@ function isSecure(headers: Fields, scheme: "http" | "https", byProxy: boolean): 
   const forwarded = byProxy ? headers.all("x-forwarded-proto").at(-1) : undefined;
   return (forwarded?.trim().toLowerCase() ?? scheme) === "https";
 }
+
+/** Whether what a request says stays between it and us: TLS, or a client on this machine that is no proxy of others. */
+export function isSecureChannel(
+  { peer, headers }: Pick<RequestFacts, "peer" | "headers">,
+  { isProxy, scheme }: Pick<AccessOptions, "isProxy" | "scheme">,
+): boolean {
+  const address = addressOf(peer);
+  const byProxy = isProxy(address);
+  return isSecure(headers, scheme, byProxy) || (!byProxy && isLoopback(address));
+}
+
+const isLoopback = addressesWithin(["127.0.0.0/8", "::1"]);
 
 /** Of a peer "address:port"; an IPv4 address in IPv6 form as itself. A simulated peer has a name alone. */
 function addressOf(peer: string): string {

@@ -54,6 +54,8 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   PutBucketLifecycleConfiguration: of("s3:PutLifecycleConfiguration"),
   DeleteBucketLifecycle: of("s3:PutLifecycleConfiguration"),
   GetBucketEncryption: of("s3:GetEncryptionConfiguration"),
+  PutBucketEncryption: of("s3:PutEncryptionConfiguration"),
+  DeleteBucketEncryption: of("s3:PutEncryptionConfiguration"),
   GetObjectLockConfiguration: of("s3:GetBucketObjectLockConfiguration"),
   PutObjectLockConfiguration: of("s3:PutBucketObjectLockConfiguration"),
   GetBucketReplication: of("s3:GetReplicationConfiguration"),

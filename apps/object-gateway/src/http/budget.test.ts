@@ -143,6 +143,7 @@ for (const [name, operation, query] of [
       eventSink: () => undefined,
       rates: new RequestRates({ rateOf: () => undefined, monotonicMs: () => 0 }),
       quotas: new Quotas({ quotaOf: () => undefined, store, monotonicMs: () => 0 }),
+      keys: { managed: "none", service: [] },
     } as const;
     const { done, release } = held(uploads, 1);
     await assert.rejects(operation(call, context), isSlowDown);

@@ -4,6 +4,7 @@ import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@conco
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
+import type { KnownKeys } from "./encryption.ts";
 import type { Quotas } from "./quotas.ts";
 import type { RequestRates } from "./request-rates.ts";
 
@@ -28,6 +29,8 @@ export interface Context {
   readonly lifecycleDayMs: number;
   /** Where events go; undefined: the tenant has no such target. */
   readonly eventSink: (to: EventTarget) => MessageSink | undefined;
+  /** Of server side encryption. */
+  readonly keys: KnownKeys;
 }
 
 /** An admitted request: the caller may do what the operation is (actions.ts). */

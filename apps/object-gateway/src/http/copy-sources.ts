@@ -5,6 +5,7 @@ import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
 import { decide, judgeOf } from "./access.ts";
+import { customerKeyOf } from "./encryption.ts";
 import type { Take } from "./quotas.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 
@@ -20,7 +21,8 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
   checkExpectedOwner(call, info, "x-amz-source-expected-bucket-owner");
   const tagAction = versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging";
   const mayReadTags = decide(access, call, tagAction, key, { versionId }).kind === "allowed";
-  return { ...source, precondition: { ...source.precondition, judge }, mayReadTags };
+  const customerKey = customerKeyOf(call, context, "source");
+  return { ...source, precondition: { ...source.precondition, judge }, customerKey, mayReadTags };
 }
 
 /**

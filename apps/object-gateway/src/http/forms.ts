@@ -28,6 +28,7 @@ import { aclOfNew } from "./acls.ts";
 import { attributesOf } from "./attributes.ts";
 import { withFile } from "./bodies.ts";
 import type { Context, S3Call } from "./call.ts";
+import { encryptionHeadersOf, encryptionOfNew, keyOf } from "./encryption.ts";
 import { checkFeatures } from "./features.ts";
 import { lockOfNew } from "./object-lock.ts";
 import { checksumHeaders, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
@@ -65,7 +66,7 @@ export async function readFormCall(reading: Reading, verifier: Verifier, nowMs: 
   try {
     const signed = verifier.verifyForm(headers, target, form.fields, nowMs);
     const fields = fieldsAsUsed(form, bucket);
-    const key = keyOf(fields);
+    const key = nameOf(fields);
     const range = signed === undefined ? ANY : checkForm(readPostPolicy(signed.policy), fields, nowMs);
     const said = headersOf(headers, fields);
     checkFeatures(FORM_ROUTE, target.query, said, false);
@@ -107,7 +108,7 @@ function fieldsAsUsed({ fields, fileName }: Form, bucket: string): Fields {
   return fieldsOf([...filled, ["bucket", bucket]]);
 }
 
-function keyOf(fields: Fields): string {
+function nameOf(fields: Fields): string {
   const key = fields.one("key");
   if (key === undefined) throw new S3Error("InvalidArgument", "Bucket POST must contain a field named 'key'.");
   if (key === "") throw new S3Error("InvalidArgument", "User key must have a length greater than 0.");
@@ -178,13 +179,19 @@ async function postObject(call: S3Call, context: Context, { file, bytes, success
   const attributes = attributesOf(headers);
   const acl = aclOfNew(call, context);
   const lock = lockOfNew(call);
+  const encryption = encryptionOfNew(call, context);
   const checked = checkedFile(withinBytes(file, bytes), headers);
   const stored = await withFile(call, context, checked, (body) =>
-    context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition: { judge }, by: "form" }),
+    context.store.putObject({ bucket, key, body, attributes, acl, lock, encryption, precondition: { judge }, by: "form" }),
   );
   const etag = quoted(stored.etag);
   const location = `${context.scheme}://${headers.one("host") ?? ""}/${target.path === "/" ? "" : `${bucket}/`}${percentEncode(key, "kept")}`;
-  const said: readonly Header[] = [["etag", etag], ...checksumHeaders(stored.checksum), ...versionHeader(stored.versionId)];
+  const said: readonly Header[] = [
+    ["etag", etag],
+    ...checksumHeaders(stored.checksum),
+    ...versionHeader(stored.versionId),
+    ...encryptionHeadersOf(stored.encryption, keyOf(encryption)),
+  ];
   if (success.kind === "redirect") return empty(303, [...said, ["location", redirectTo(success.url, { bucket, key, etag })]]);
   if (success.status !== 201) return empty(success.status, [...said, ["location", location]]);
   return xml(postResponseXml({ location, bucket, key, etag: stored.etag }), [...said, ["location", location]], 201);

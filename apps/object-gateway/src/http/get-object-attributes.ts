@@ -1,16 +1,21 @@
 import { formatHttpDate, objectAttributesXml, readNumber, readPrecondition, S3Error } from "@concord/s3";
 import type { Operation, S3Call } from "./call.ts";
+import { customerKeyOf } from "./encryption.ts";
 import { INT_MAX, pageSizeOf } from "./parameters.ts";
 import { objectVersionHeader, xml } from "./responses.ts";
 
 const KNOWN: ReadonlySet<string> = new Set(["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"]);
 
 /** The requested attributes of an object, without its metadata. */
-export const getObjectAttributes: Operation = async (call, { store }) => {
+export const getObjectAttributes: Operation = async (call, context) => {
+  const { store } = context;
   const { bucket, key, headers, judge } = call;
   const asked = attributesOf(call);
   const { page, marker, maxParts } = pageOf(call);
-  const request = { bucket, key, precondition: { ...readPrecondition(headers), judge }, versionId: call.query.one("versionId") };
+  const checksum = asked.has("Checksum") ? ("wanted" as const) : undefined;
+  const precondition = { ...readPrecondition(headers), judge };
+  const customerKey = customerKeyOf(call, context);
+  const request = { bucket, key, precondition, versionId: call.query.one("versionId"), customerKey, checksum };
   const found = asked.has("ObjectParts")
     ? await store.headObjectParts({ ...request, ...page })
     : { object: await store.headObject(request), parts: undefined };

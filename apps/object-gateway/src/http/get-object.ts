@@ -2,6 +2,7 @@ import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
 import type { Context, Operation, S3Call } from "./call.ts";
+import { customerKeyOf, objectEncryptionHeaders } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";
 import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
@@ -16,7 +17,9 @@ export const getObject: Operation = async (call, context) => {
   const asked = readRange(headers);
   if (part !== undefined && asked !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
-  const request = { bucket, key, part, precondition: { ...readPrecondition(headers), judge }, versionId: call.query.one("versionId") };
+  const customerKey = customerKeyOf(call, context);
+  const precondition = { ...readPrecondition(headers), judge };
+  const request = { bucket, key, part, precondition, versionId: call.query.one("versionId"), customerKey };
   const { found, range } = await (asked !== undefined && headers.has("if-range")
     ? ifUnchanged(headers, store, request, asked)
     : store.getObject({ ...request, range: asked }).then((all) => ({ found: all, range: asked })));
@@ -27,6 +30,7 @@ export const getObject: Operation = async (call, context) => {
       ["content-length", String(found.lengthBytes)],
       ...objectHeaders(found.object, readOverrides(call.query)),
       ...lockHeadersOf(call, found.object),
+      ...objectEncryptionHeaders(found.object, customerKey),
       ...expirationHeader(call, context, found.object),
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(found.object)),

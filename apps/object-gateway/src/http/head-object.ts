@@ -1,8 +1,18 @@
 import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
 import type { Operation } from "./call.ts";
+import { customerKeyOf, objectEncryptionHeaders } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";
-import { contentRange, partsCountHeaders, partSpan, rangeHolds, rangeSpan, readPart, wholeChecksumHeaders } from "./object-parts.ts";
+import {
+  contentRange,
+  partsCountHeaders,
+  partSpan,
+  rangeHolds,
+  rangeSpan,
+  readPart,
+  wantsChecksum,
+  wholeChecksumHeaders,
+} from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 
 /** The headers of GET, without the bytes. */
@@ -14,7 +24,9 @@ export const headObject: Operation = async (call, context) => {
   if (part !== undefined && range !== undefined)
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
   const precondition = { ...readPrecondition(headers), judge };
-  const object = await store.headObject({ bucket, key, precondition, versionId: call.query.one("versionId") });
+  const customerKey = customerKeyOf(call, context);
+  const checksum = wantsChecksum(call) ? "wanted" : undefined;
+  const object = await store.headObject({ bucket, key, precondition, versionId: call.query.one("versionId"), customerKey, checksum });
   const isRange = range !== undefined && rangeHolds(headers, object);
   const span = part === undefined ? (isRange ? rangeSpan(range, object.sizeBytes) : undefined) : partSpan(object, part);
   return {
@@ -23,6 +35,7 @@ export const headObject: Operation = async (call, context) => {
       ["content-length", String(span?.lengthBytes ?? object.sizeBytes)],
       ...objectHeaders(object, readOverrides(call.query)),
       ...lockHeadersOf(call, object),
+      ...objectEncryptionHeaders(object, customerKey),
       ...expirationHeader(call, context, object),
       ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span, object.sizeBytes)]),
       ...(part === undefined ? [] : partsCountHeaders(object)),

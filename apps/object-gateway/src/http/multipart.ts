@@ -22,6 +22,7 @@ import { attributesOf } from "./attributes.ts";
 import type { Operation, S3Call } from "./call.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
+import { customerKeyOf, encryptionHeadersOf, encryptionOfNew } from "./encryption.ts";
 import { listPage } from "./list-page.ts";
 import { lockOfNew } from "./object-lock.ts";
 import type { Take } from "./quotas.ts";
@@ -33,7 +34,8 @@ import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader,
 export const createMultipartUpload: Operation = async (call, context) => {
   const { bucket, key, headers } = call;
   const checksum = readUploadChecksum(headers);
-  const asked = { attributes: attributesOf(headers), acl: aclOfNew(call, context), lock: lockOfNew(call), checksum };
+  const encryption = encryptionOfNew(call, context);
+  const asked = { attributes: attributesOf(headers), acl: aclOfNew(call, context), lock: lockOfNew(call), checksum, encryption };
   const uploadId = guidToText(await context.store.createUpload({ bucket, key, ...asked }));
   const said: readonly Header[] =
     checksum === undefined
@@ -42,7 +44,7 @@ export const createMultipartUpload: Operation = async (call, context) => {
           ["x-amz-checksum-algorithm", checksum.algorithm],
           ["x-amz-checksum-type", checksum.type],
         ];
-  return xml(initiateMultipartUploadXml({ bucket, key, uploadId }), said);
+  return xml(initiateMultipartUploadXml({ bucket, key, uploadId }), [...said, ...encryptionHeadersOf(encryption)]);
 };
 
 /** A part, also one that was sent before: the newer one counts (OG14, OGD11). */
@@ -51,9 +53,12 @@ export const uploadPart: Operation = async (call, context) => {
   const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
   const algorithm = await uploadAlgorithm(context.store, part);
   checkPartAlgorithm(headers, algorithm);
-  const stored = await withUpload(call, context, { algorithm, becomes: "part" }, (body) => context.store.putPart({ ...part, body }));
+  const customerKey = customerKeyOf(call, context);
+  const stored = await withUpload(call, context, { algorithm, becomes: "part" }, (body) =>
+    context.store.putPart({ ...part, body, customerKey }),
+  );
   const checksum = checksumHeaders(stored.checksum).filter(([name]) => name !== "x-amz-checksum-type");
-  return empty(200, [["etag", quoted(stored.etag)], ...checksum]);
+  return empty(200, [["etag", quoted(stored.etag)], ...checksum, ...encryptionHeadersOf(stored.encryption, customerKey)]);
 };
 
 /** A part made of another object's bytes, or of a range of them. */
@@ -62,26 +67,28 @@ export const uploadPartCopy: Operation = async (call, context) => {
   const part = { bucket, key, number: partNumberOf(query), uploadId: uploadIdOf(query) };
   const source = await copySourceOf(call, context);
   const algorithm = await uploadAlgorithm(context.store, part);
+  const customerKey = customerKeyOf(call, context);
   const copied = await copying(call, context, (take) => {
     const digest: CopyDigest = (_, bytes) => {
       take({ objects: 0, bytes });
       return copyDigest(algorithm);
     };
-    return context.store.copyPart({ ...part, source, digest });
+    return context.store.copyPart({ ...part, source, digest, customerKey });
   });
-  return xml(copyPartXml(copied), copySourceVersionHeader(copied.sourceVersionId));
+  const encrypted = encryptionHeadersOf(copied.encryption, customerKey);
+  return xml(copyPartXml(copied), [...copySourceVersionHeader(copied.sourceVersionId), ...encrypted]);
 };
 
 /** The parts that arrived: an interrupted client sends the rest (OG1). */
-export const listParts: Operation = async (call, { store }) => {
+export const listParts: Operation = async (call, context) => {
   const { bucket, key, query, access, judge } = call;
   const uploadId = uploadIdOf(query);
   const encoding = encodingOf(call);
   const maxParts = pageSizeOf(call, "max-parts");
   const marker = readNumber(query, "part-number-marker", 0, [0, INT_MAX]);
   // An empty page is read as a page of one, to check that the upload exists.
-  const page = { after: marker, limit: Math.max(1, maxParts), judge };
-  const { initiatedMs: _, owner, ...found } = await store.listParts({ bucket, key, uploadId, ...page });
+  const page = { after: marker, limit: Math.max(1, maxParts), judge, customerKey: customerKeyOf(call, context) };
+  const { initiatedMs: _, owner, ...found } = await context.store.listParts({ bucket, key, uploadId, ...page });
   const shown = withOwners(access, [{ owner }])[0]?.owner ?? access.owner;
   const listed = maxParts === 0 ? { ...found, parts: [], next: undefined } : found;
   return xml(
@@ -136,14 +143,17 @@ export const completeMultipartUpload: Operation = async (call, context) => {
   const uploadId = uploadIdOf(query);
   const checksum = readCompleteChecksum(headers);
   const precondition = { ...readPrecondition(headers), judge };
+  const customerKey = customerKeyOf(call, context);
   const document = await readDocument(call, context, { headerOf: "object" });
   const parts = readCompleteMultipartUpload(document).map((part) => ({ ...part, checksum: part.checksum?.value }));
   const stored = await context.quotas.duringLater(call.access.owner, (take) => {
     const combine = combining(headers, take);
-    return context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine });
+    return context.store.completeUpload({ bucket, key, uploadId, parts, checksum, precondition, combine, customerKey });
   });
   const answer = completeMultipartUploadXml({ location: `${context.scheme}://${locationOf(call)}`, bucket, key, ...stored });
-  return xml(answer, versionHeader(stored.versionId));
+  // S3 says nothing here of a customer's key.
+  const encrypted = stored.encryption?.kind === "customer" ? [] : encryptionHeadersOf(stored.encryption);
+  return xml(answer, [...versionHeader(stored.versionId), ...encrypted]);
 };
 
 /** Where the object is, in the words of the request. */

@@ -16,8 +16,10 @@ export function contentRange({ offset, lengthBytes }: Span, sizeBytes: number): 
 
 /** Only on request, and only of all bytes: it is not the checksum of a range. */
 export function wholeChecksumHeaders(call: S3Call, object: StoredObject): readonly Header[] {
-  return call.headers.one("x-amz-checksum-mode")?.toUpperCase() === "ENABLED" ? checksumHeaders(object.checksum) : [];
+  return wantsChecksum(call) ? checksumHeaders(object.checksum) : [];
 }
+
+export const wantsChecksum = ({ headers }: S3Call): boolean => headers.one("x-amz-checksum-mode")?.toUpperCase() === "ENABLED";
 
 export function partsCountHeaders({ content }: StoredObject): readonly Header[] {
   return content.kind === "parts" ? [["x-amz-mp-parts-count", String(content.parts.length)]] : [];

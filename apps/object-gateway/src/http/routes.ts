@@ -1,13 +1,7 @@
 // Maps requests to operations, and lists the parameters and headers each accepts. Anything a row does not name gets NotImplemented: never
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
-import type { Fields } from "@concord/s3";
-import {
-  getBucketAccelerateConfiguration,
-  getBucketEncryption,
-  getBucketLogging,
-  getBucketReplication,
-  getBucketRequestPayment,
-} from "./absent-settings.ts";
+import { CUSTOMER_KEY_HEADERS, ENCRYPTION_HEADERS, SOURCE_KEY_HEADERS, type Fields } from "@concord/s3";
+import { getBucketAccelerateConfiguration, getBucketLogging, getBucketReplication, getBucketRequestPayment } from "./absent-settings.ts";
 import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./websites.ts";
 import {
   deleteBucketOwnershipControls,
@@ -56,6 +50,7 @@ import {
   putObjectTagging,
 } from "./tagging.ts";
 import { deleteBucketCors, getBucketCors, putBucketCors } from "./cors.ts";
+import { deleteBucketEncryption, getBucketEncryption, putBucketEncryption } from "./encryption.ts";
 import { getObject } from "./get-object.ts";
 import {
   getObjectLegalHold,
@@ -108,15 +103,19 @@ const OVERRIDES = [
   "response-content-encoding",
 ];
 const PART = ["partNumber", "uploadId"];
-const READ = { query: [...OVERRIDES, "partNumber", "versionId"], headers: ["x-amz-checksum-mode"], conditional: true };
+const READ = {
+  query: [...OVERRIDES, "partNumber", "versionId"],
+  headers: ["x-amz-checksum-mode", ...CUSTOMER_KEY_HEADERS],
+  conditional: true,
+};
 /** Checks of a body that passes. */
 const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
 /** Headers accepted on upload; features.ts checks each value. */
 const GRANTS = ["x-amz-acl", "x-amz-grant-*"];
 const LOCKED = ["x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date", "x-amz-object-lock-legal-hold"];
-const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class"];
+const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class", ...ENCRYPTION_HEADERS];
 const BYPASS = "x-amz-bypass-governance-retention";
-const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner"];
+const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner", ...SOURCE_KEY_HEADERS];
 
 const route = (operation: string, method: Route["method"], level: Level, handle: Operation, options: Options = {}): Route => {
   const standard = { picks: [], copies: false, query: [], headers: [], conditional: false, body: false, makesBucket: false };
@@ -170,6 +169,8 @@ export const ROUTES: readonly Route[] = [
   }),
   route("DeleteBucketLifecycle", "DELETE", "bucket", deleteBucketLifecycle, { picks: ["lifecycle"] }),
   route("GetBucketEncryption", "GET", "bucket", getBucketEncryption, { picks: ["encryption"] }),
+  route("PutBucketEncryption", "PUT", "bucket", putBucketEncryption, { picks: ["encryption"], headers: CHECKED, body: true }),
+  route("DeleteBucketEncryption", "DELETE", "bucket", deleteBucketEncryption, { picks: ["encryption"] }),
   route("GetObjectLockConfiguration", "GET", "bucket", getObjectLockConfiguration, { picks: ["object-lock"] }),
   route("PutObjectLockConfiguration", "PUT", "bucket", putObjectLockConfiguration, {
     picks: ["object-lock"],
@@ -222,7 +223,7 @@ export const ROUTES: readonly Route[] = [
   route("GetObjectAttributes", "GET", "object", getObjectAttributes, {
     picks: ["attributes"],
     query: ["versionId"],
-    headers: ["x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker"],
+    headers: ["x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker", ...CUSTOMER_KEY_HEADERS],
     conditional: true,
   }),
   route("GetObjectAcl", "GET", "object", getObjectAcl, { picks: ["acl"], query: ["versionId"] }),
@@ -254,12 +255,20 @@ export const ROUTES: readonly Route[] = [
     picks: ["uploads"],
     headers: [...STORED, "x-amz-checksum-algorithm", "x-amz-checksum-type"],
   }),
-  route("UploadPart", "PUT", "object", uploadPart, { picks: PART, headers: CHECKED, body: true }),
-  route("UploadPartCopy", "PUT", "object", uploadPartCopy, { picks: PART, copies: true, headers: [...SOURCE, "x-amz-copy-source-range"] }),
-  route("ListParts", "GET", "object", listParts, { picks: ["uploadId"], query: ["max-parts", "part-number-marker", "encoding-type"] }),
+  route("UploadPart", "PUT", "object", uploadPart, { picks: PART, headers: [...CHECKED, ...CUSTOMER_KEY_HEADERS], body: true }),
+  route("UploadPartCopy", "PUT", "object", uploadPartCopy, {
+    picks: PART,
+    copies: true,
+    headers: [...SOURCE, "x-amz-copy-source-range", ...CUSTOMER_KEY_HEADERS],
+  }),
+  route("ListParts", "GET", "object", listParts, {
+    picks: ["uploadId"],
+    query: ["max-parts", "part-number-marker", "encoding-type"],
+    headers: CUSTOMER_KEY_HEADERS,
+  }),
   route("CompleteMultipartUpload", "POST", "object", completeMultipartUpload, {
     picks: ["uploadId"],
-    headers: ["x-amz-checksum-*", "x-amz-mp-object-size"],
+    headers: ["x-amz-checksum-*", "x-amz-mp-object-size", ...CUSTOMER_KEY_HEADERS],
     conditional: true,
     body: true,
   }),
@@ -274,7 +283,7 @@ export const FORM_ROUTE: Omit<Route, "handle"> = {
   picks: [],
   copies: false,
   query: [],
-  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", ...LOCKED, "x-amz-storage-class", "x-amz-checksum-*"],
+  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", ...LOCKED, "x-amz-storage-class", "x-amz-checksum-*", ...ENCRYPTION_HEADERS],
   conditional: false,
   body: true,
   makesBucket: false,

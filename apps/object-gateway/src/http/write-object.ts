@@ -1,5 +1,5 @@
 // S3 operations that write or remove objects.
-import type { CopyDigest, Deleted } from "@concord/objects";
+import type { CopyDigest, Deleted, EncryptionRequest, Stored } from "@concord/objects";
 import {
   copyDigest,
   copyObjectXml,
@@ -18,11 +18,12 @@ import { attributesOf } from "./attributes.ts";
 import { decide, judgeOf } from "./access.ts";
 import { aclOfNew } from "./acls.ts";
 import type { Context, Operation, S3Call } from "./call.ts";
+import { asksForEncryption, encryptionHeadersOf, encryptionOfNew, keyOf } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { bypassOf, lockOfNew } from "./object-lock.ts";
 import { readDocument, withUpload } from "./bodies.ts";
-import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml } from "./responses.ts";
+import { checksumHeaders, copySourceVersionHeader, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
 
 /** Data first, then the row (OG2); 200 only when both are durable. */
 export const putObject: Operation = async (call, context) => {
@@ -30,16 +31,26 @@ export const putObject: Operation = async (call, context) => {
   const attributes = attributesOf(headers);
   const acl = aclOfNew(call, context);
   const lock = lockOfNew(call);
+  const encryption = encryptionOfNew(call, context);
   const precondition = { ...readPrecondition(headers), judge };
   let sizeBytes: number | undefined;
   const stored = await withUpload(call, context, { becomes: "object" }, (body) => {
     sizeBytes = body.lengthBytes;
-    return context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition });
+    return context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition, encryption });
   });
   const { etag, checksum, versionId, modifiedMs } = stored;
   const expiration = sizeBytes === undefined ? [] : expirationHeader(call, context, { modifiedMs, sizeBytes, attributes });
-  return empty(200, [["etag", quoted(etag)], ...checksumHeaders(checksum), ...versionHeader(versionId), ...expiration]);
+  return empty(200, [
+    ["etag", quoted(etag)],
+    ...checksumHeaders(checksum),
+    ...versionHeader(versionId),
+    ...encryptedAs(stored, encryption),
+    ...expiration,
+  ]);
 };
+
+const encryptedAs = (stored: Stored, asked: EncryptionRequest | undefined): readonly Header[] =>
+  encryptionHeadersOf(stored.encryption, keyOf(asked));
 
 const ONTO_ITSELF = "This copy request is illegal because it is trying to copy an object to itself without changing the object's metadata.";
 
@@ -48,15 +59,16 @@ export const copyObject: Operation = async (call, context) => {
   const { bucket, key, headers, judge } = call;
   const acl = aclOfNew(call, context);
   const lock = lockOfNew(call);
+  const encryption = encryptionOfNew(call, context);
   const source = await copySourceOf(call, context);
   const given = attributesOf(headers);
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : await tagsToCopy(call, context, source);
   const isOntoItself = source.bucket === bucket && source.key === key && source.versionId === undefined;
-  if (isOntoItself && attributes === undefined) throw new S3Error("InvalidRequest", ONTO_ITSELF);
+  if (isOntoItself && attributes === undefined && !asksForEncryption(call)) throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = { ...readPrecondition(headers), judge };
   const asked = readUploadChecksum(headers)?.algorithm;
-  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition };
+  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition, encryption };
   const copied = await copying(call, context, (take) => {
     const digest: CopyDigest = (algorithm, bytes) => {
       take({ objects: 1, bytes });
@@ -64,7 +76,11 @@ export const copyObject: Operation = async (call, context) => {
     };
     return context.store.copyObject({ ...copy, digest });
   });
-  return xml(copyObjectXml(copied), [...versionHeader(copied.versionId), ...copySourceVersionHeader(copied.sourceVersionId)]);
+  return xml(copyObjectXml(copied), [
+    ...versionHeader(copied.versionId),
+    ...copySourceVersionHeader(copied.sourceVersionId),
+    ...encryptedAs(copied, encryption),
+  ]);
 };
 
 /** Undefined: those of the source. AccessDenied when it has tags that the caller may not read, or not set on the copy. */
@@ -75,8 +91,8 @@ async function tagsToCopy(
 ): Promise<Readonly<Record<string, string>> | undefined> {
   const maySet = decide(call.access, call, "s3:PutObjectTagging", call.key).kind === "allowed";
   if (source.mayReadTags && maySet) return undefined;
-  const { bucket, key, versionId, precondition } = source;
-  const { attributes } = await store.headObject({ bucket, key, precondition: { judge: precondition.judge }, versionId });
+  const { bucket, key, versionId, precondition, customerKey } = source;
+  const { attributes } = await store.headObject({ bucket, key, precondition: { judge: precondition.judge }, versionId, customerKey });
   if (Object.keys(attributes.tags).length > 0) throw new S3Error("AccessDenied");
   // It had none: the copy gets none, also when the source gets some meanwhile.
   return {};

@@ -39,6 +39,8 @@ const KEYS = {
   "s3:x-amz-metadata-directive": "text",
   "s3:x-amz-object-ownership": "text",
   "s3:x-amz-server-side-encryption": "text",
+  "s3:x-amz-server-side-encryption-aws-kms-key-id": "text",
+  "s3:x-amz-server-side-encryption-customer-algorithm": "text",
   "s3:x-amz-storage-class": "text",
 } as const satisfies Record<string, KeyType>;
 

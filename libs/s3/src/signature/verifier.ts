@@ -2,6 +2,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CHECKSUM_ALGORITHMS, checksumHeader, checksumStream } from "../body/digests.ts";
 import { encodeBase64 } from "../encoding.ts";
+import { withoutCustomerKeys } from "../encryption.ts";
 import { S3Error } from "../errors.ts";
 import { fieldsOf, type Fields } from "../fields.ts";
 import { CLOCK_SKEW_MS_MAX } from "../limits.ts";
@@ -170,8 +171,8 @@ function checkSignature(method: string, target: Target, headers: Fields, signed:
   const text = stringToSign(canonical, signed.timestamp, `${signed.date}/${signed.region}/s3/aws4_request`);
   const expected = createHmac("sha256", key).update(text).digest();
   if (timingSafeEqual(expected, Buffer.from(signed.signature, "hex"))) return;
-  // What we hashed is no secret, and the fastest way to find a client's mistake.
-  const elements = { AWSAccessKeyId: signed.accessKey, StringToSign: text, CanonicalRequest: canonical };
+  // What we hashed, but for keys of customers, is no secret, and the fastest way to find a client's mistake.
+  const elements = { AWSAccessKeyId: signed.accessKey, StringToSign: text, CanonicalRequest: withoutCustomerKeys(canonical) };
   throw new S3Error("SignatureDoesNotMatch", undefined, { elements });
 }
 

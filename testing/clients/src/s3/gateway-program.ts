@@ -1,5 +1,6 @@
 // An object-gateway as a process of its own, for one client.
 import { spawn, type ChildProcess } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +27,8 @@ export interface GatewayProgram {
 export async function startGateway(config: object = {}): Promise<GatewayProgram> {
   const folder = mkdtempSync(join(tmpdir(), "concord-s3-client-"));
   const file = join(folder, "config.json");
-  const standard = { dataFolder: join(folder, "data"), accessKeys: [ACCESS_KEY], region: REGION };
+  const encryptionKeys = [{ id: "clients", key: randomBytes(32).toString("base64") }];
+  const standard = { dataFolder: join(folder, "data"), accessKeys: [ACCESS_KEY], encryptionKeys, region: REGION };
   writeFileSync(file, JSON.stringify({ ...standard, ...config }), { mode: 0o600 });
   const child = spawn(process.execPath, [PROGRAM, "--config", file], { stdio: ["ignore", "pipe", "inherit"] });
   const stop = async (): Promise<void> => {
