@@ -3,6 +3,7 @@ import type { SeededFault } from "./faults.ts";
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";
 const LIFECYCLE_PAGE = "libs/objects/src/lifecycle/lifecycle-page.ts";
+const FRAMES = "libs/objects/src/encryption/frames.ts";
 const VERSIONS = "libs/objects/src/versions.ts";
 const EPOCH_FOLDERS = "libs/adapter-filesystem/src/epoch-folders.ts";
 const COLLECTOR = "libs/objects/src/garbage/garbage-collector.ts";
@@ -230,6 +231,36 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
         file: LIFECYCLE_PAGE,
         search: "isOnly = (await expireOlder(work, key, head)) === 0;",
         replace: "isOnly = (await expireOlder(work, key, head)) >= 0;",
+      },
+    ],
+  },
+  {
+    name: "copy-stored-in-plaintext",
+    about: "A copy is not encrypted though its bucket demands it (OGD23).",
+    scenario: "object",
+    edits: [{ file: "libs/objects/src/copy-object.ts", search: "    encryption: request.encryption,\n", replace: "" }],
+  },
+  {
+    name: "encrypted-range-from-its-first-frame",
+    about: "A range of an encrypted object begins where its first frame does: bytes of another place (OGD24).",
+    scenario: "object",
+    edits: [
+      {
+        file: FRAMES,
+        search: "    skip: offset - first * FRAME_BYTES,",
+        replace: "    skip: Math.max(0, offset - (first + 1) * FRAME_BYTES),",
+      },
+    ],
+  },
+  {
+    name: "encrypted-blob-verified-by-its-plaintext-length",
+    about: "Scrubs and checks take an encrypted blob for as long as its object: what is whole is reported as damaged (OGD24).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/consistency/row-findings.ts",
+        search: "lengthBytes: sealedLength(named.lengthBytes) };",
+        replace: "lengthBytes: named.lengthBytes };",
       },
     ],
   },

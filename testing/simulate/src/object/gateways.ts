@@ -10,6 +10,7 @@ import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type 
 import { PROXIES, type Cluster } from "../cluster.ts";
 import { simulatedMembership } from "../membership.ts";
 import { openSimulatedStore } from "../stores.ts";
+import { ENCRYPTED_CONFIG } from "./encrypted.ts";
 import { EVENT_CONFIG, EventHistory } from "./event-history.ts";
 import { EXPIRING_CONFIG } from "./expiring.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
@@ -104,6 +105,8 @@ export class Gateways {
   readonly events: EventHistory | undefined;
   /** Events that wait; in some seeds so few that writes are refused. */
   readonly #eventBytesMax: number;
+  /** The bucket encrypts by default (SSE-S3). */
+  readonly isEncrypted: boolean;
   readonly #cluster: Cluster;
 
   constructor(cluster: Cluster) {
@@ -113,6 +116,7 @@ export class Gateways {
     const random = cluster.world.random("events");
     this.events = random.chance(0.4) ? new EventHistory(cluster.world) : undefined;
     this.#eventBytesMax = random.pick([3_000, 1_000_000, 1_000_000]);
+    this.isEncrypted = cluster.world.random("encryption").chance(0.4);
   }
 
   get s3Addresses(): readonly string[] {
@@ -236,6 +240,7 @@ export class Gateways {
       scrubIntervalMs: SCRUB_INTERVAL_MS,
       ...(this.hasRules ? EXPIRING_CONFIG : {}),
       ...(this.events === undefined ? {} : { ...EVENT_CONFIG, eventBytesMax: this.#eventBytesMax }),
+      ...(this.isEncrypted ? ENCRYPTED_CONFIG : {}),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

@@ -1,6 +1,7 @@
 // One client's operations on objects, each recorded with what it was answered.
 import { ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
+import { judgeAnswer } from "./encrypted.ts";
 import type { EventHistory } from "./event-history.ts";
 import { EXPIRING_PREFIX, useExpiring } from "./expiring.ts";
 import { PART_BYTES_MIN } from "./gateways.ts";
@@ -44,6 +45,8 @@ export interface ObjectClientOptions {
   readonly locks: LockHistory | undefined;
   /** Undefined: the bucket has no event rules. */
   readonly events: EventHistory | undefined;
+  /** Reads say that their object is encrypted. */
+  readonly isEncrypted: boolean;
 }
 
 export class ObjectClient {
@@ -181,6 +184,7 @@ export class ObjectClient {
     if (status === 404 && code === "NoSuchKey") history.sawNothing(key, name, startedAt);
     else if (status === 416) history.sawSomething(key, name, startedAt);
     else if (status === 200 || status === 206) {
+      if (this.#parts.isEncrypted) judgeAnswer(this.#parts.world, key, answered);
       const [, first, size] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answered.get("content-range") ?? "") ?? [];
       history.sawObject(key, name, startedAt, {
         mark: answered.get("x-amz-meta-mark") ?? "",

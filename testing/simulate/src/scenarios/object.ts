@@ -2,6 +2,7 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, type Fault, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
+import { ENCRYPTED_DEFAULT, judgeBlob } from "../object/encrypted.ts";
 import { EVENT_RULES } from "../object/event-history.ts";
 import { EXPIRING_RULES } from "../object/expiring.ts";
 import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gateways.ts";
@@ -27,6 +28,8 @@ const SLOW_PUTS = 3;
 const SLOW_PUT_MS_MAX = 250;
 const LOCK_STEP_MS = 60_000;
 const PIECES_MAX = 1_000_000;
+/** Of a blob: every one has as many. */
+const BEGIN_BYTES = 100;
 /** Garbage of the future is collected, and what is remembered of completed uploads. */
 const AHEAD_MS = 30 * 24 * 3_600_000;
 
@@ -117,6 +120,7 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     hasRules: false,
     locks: undefined,
     events: undefined,
+    isEncrypted: gateways.isEncrypted,
   });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
@@ -125,11 +129,8 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   const locking = world.random("locks");
   const locks = locking.chance(0.4) ? new LockHistory(world, swarm.clockSkewMs) : undefined;
   const run: Run = { cluster, gateways, history, admin, reader, versions, locks, forbiddenSince: undefined, isOver: false };
-  const { hasRules, events } = gateways;
-  await world.complete(makeBucket(run, BUCKET), UP_MS);
-  if (locks !== undefined) await world.complete(makeLockedBucket(run), UP_MS);
-  if (hasRules) await world.complete(setBucket(run, "lifecycle", EXPIRING_RULES, 200), UP_MS);
-  if (events !== undefined) await world.complete(setBucket(run, "notification", EVENT_RULES, 200), UP_MS);
+  const { hasRules, isEncrypted, events } = gateways;
+  await world.complete(makeBuckets(run), 4 * UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
@@ -149,6 +150,7 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
           hasRules,
           locks,
           events,
+          isEncrypted,
         }),
         env,
       ),
@@ -167,6 +169,16 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   await judge(run);
   history.judge();
   return history.outcomes;
+}
+
+/** With the settings of this seed. */
+async function makeBuckets(run: Run): Promise<void> {
+  const { hasRules, isEncrypted, events } = run.gateways;
+  await makeBucket(run, BUCKET);
+  if (run.locks !== undefined) await makeLockedBucket(run);
+  if (isEncrypted) await setBucket(run, "encryption", ENCRYPTED_DEFAULT, 200);
+  if (hasRules) await setBucket(run, "lifecycle", EXPIRING_RULES, 200);
+  if (events !== undefined) await setBucket(run, "notification", EVENT_RULES, 200);
 }
 
 /** A client's process; it lives as long as the world. */
@@ -251,7 +263,7 @@ function setVersioning(run: Run, status: "Enabled" | "Suspended"): Promise<void>
 /** Until it is answered as done. */
 async function setBucket(
   { admin, gateways }: Run,
-  what: "versioning" | "policy" | "lifecycle" | "notification" | "object-lock",
+  what: "versioning" | "policy" | "lifecycle" | "notification" | "object-lock" | "encryption",
   text: string,
   done: number,
   bucket = BUCKET,
@@ -408,9 +420,14 @@ async function compareData(run: Run): Promise<boolean> {
 }
 
 /** What a fresh look at the disk shows, without any gateway. */
-async function countBlobs({ gateways, admin }: Run): Promise<number> {
+async function countBlobs({ cluster: { world }, gateways, admin }: Run): Promise<number> {
   const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, failpoint: () => undefined });
   let blobs = 0;
-  for (const epoch of await data.epochs()) blobs += (await data.list({ epoch, fromSequence: 0, limit: PIECES_MAX })).length;
+  for (const epoch of await data.epochs()) {
+    const oids = await data.list({ epoch, fromSequence: 0, limit: PIECES_MAX });
+    blobs += oids.length;
+    if (!gateways.isEncrypted) continue;
+    for (const oid of oids) for await (const begin of data.read(oid, 0, BEGIN_BYTES)) judgeBlob(world, begin);
+  }
   return blobs;
 }
