@@ -125,7 +125,7 @@ test("pages: index documents, folders without their slash, ranges, conditions, H
   const { headers } = await call(ANN, "HEAD", "/pages/index.html");
   assert.equal((await visit("pages", "/", { "if-none-match": headers["etag"]! })).status, 304);
   assert.deepEqual(await visit("pages", "/", {}, "HEAD"), { ...page, body: "" });
-  // A signature is nobody's here: the page is the one that everyone sees.
+  // A signature does not count here: the page is the one that everyone sees.
   assert.deepEqual(await visit("pages", "/", { authorization: "AWS4-HMAC-SHA256 nonsense" }), { ...page, body: "page index.html" });
 });
 

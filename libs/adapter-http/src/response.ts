@@ -68,7 +68,7 @@ function written(outgoing: ServerResponse, chunk: Uint8Array): Promise<"written"
     outgoing.once("close", closed);
     outgoing.write(chunk, (error) => {
       outgoing.off("close", closed);
-      resolve(error == null ? "written" : "gone");
+      resolve(error === null || error === undefined ? "written" : "gone");
     });
   });
 }
