@@ -54,8 +54,8 @@ test("[TXC1] group log: a call makes several exchanges: status says how many, a 
   groupLog.exchangesMax = 2;
   const budgetsMs: number[] = [];
   const [raise, append] = [groupLog.raise.bind(groupLog), groupLog.append.bind(groupLog)];
-  groupLog.raise = (owner, ...rest: readonly number[]) => (budgetsMs.push(...rest), raise(owner));
-  groupLog.append = (request, ...rest: readonly number[]) => (budgetsMs.push(...rest), append(request));
+  groupLog.raise = (owner, ...[timeoutMs = 0]: readonly number[]) => (budgetsMs.push(timeoutMs), raise(owner));
+  groupLog.append = (request, ...[timeoutMs = 0]: readonly number[]) => (budgetsMs.push(timeoutMs), append(request));
   const owned = { group: "g1", epoch: 1n, owner: "txn-1" };
   const { exchangesMax } = await call<{ exchangesMax: number }>("GroupLogService/Status", { group: "g1" });
   await call("GroupLogService/Raise", { ...owned, protocol: GROUP_LOG_PROTOCOL });

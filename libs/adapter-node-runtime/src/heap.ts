@@ -6,7 +6,8 @@ import { setFlagsFromString } from "node:v8";
  * until a full garbage collection.
  *
  * And the bytes of buffers must count to the heap's own limit: by a limit of their own V8 collects all garbage after every 32 to 64 MiB of
- * buffers made, though young collections have freed nearly all of them before. That was a third of the CPU of large uploads and downloads.
+ * buffers made, though young collections have freed nearly all of them before. `bench -- s3`, CPU per upload of 1 and 64 MiB without and with it:
+ * 12.6 and 6.4 ms, 479 and 234 ms. A process that has just begun, with a small heap, shows the opposite.
  */
 export function tuneHeap(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");

@@ -59,7 +59,7 @@ test("decoding: a oneof with two cases: the last counts and is alone", () => {
     Session.encodeRequest(frame).subarray(2),
   );
   const both = Buffer.concat([Uint8Array.of(0x0a, first!.length + second!.length), first!, second!]);
-  const call = { callId: 0n, timeoutMs: 0, operation: "logAppend", logAppend: { seq: 7n } };
+  const call = { callId: 0n, timeoutMs: 0, traceparent: "", operation: "logAppend", logAppend: { seq: 7n } };
   assert.deepEqual(Session.decodeRequest(both), { calls: [call], credits: 0 });
 });
 
