@@ -19,13 +19,12 @@ test("config: one access key is enough: a node alone, each part in a folder of i
   assert.deepEqual([parts.storage.ring, parts.transactions.coordinators, parts.storage.schemaAuthority], [[], [], "coordinator"]);
   assert.deepEqual(parts.transactions.storageProxies, [{ name: "concord", address: "127.0.0.1:7101", datacenter: "local" }]);
   assert.deepEqual([parts.objects.coordinators, parts.objects.transactionToken], [["127.0.0.1:7101"], "t"]);
-  assert.equal(parts.transactions.groupCount, 1);
 });
 
-test("config: group count: one for each node unless it is said, 0 is refused", () => {
+test("config: group count: three unless it is said, 0 is refused", () => {
   const [node, shared] = [{ accessKeys: KEYS }, { accessKeys: KEYS, nodes: NODES, ...TOKENS, nodeName: "a" }];
   const counts = [node, shared, { ...shared, groupCount: 12 }].map((one) => partConfigs(concordSchema.parse(one)).transactions.groupCount);
-  assert.deepEqual(counts, [1, 3, 12]);
+  assert.deepEqual(counts, [3, 3, 12]);
   const refused = concordSchema.safeParse({ ...node, groupCount: 0 }).error?.issues ?? [];
   assert.deepEqual([...new Set(refused.map(({ path }) => path.join(".")))], ["groupCount"]);
 });

@@ -38,9 +38,9 @@ const SHAPE = {
   snowflakeWorkerId: txnCoordinatorSchema.shape.snowflakeWorkerId,
   groupCount: groupCount
     .unwrap()
-    .optional()
+    .default(3)
     .describe(
-      "transaction groups, counted once, when the data folder is first used. Left out = one for each node: the fewer, the more commits share a flush",
+      "transaction groups, counted once, when the data folder is first used: the fewer, the more commits share a flush. Three are one for each node of three; a node alone has as many, so that a program meets GROUP_MISMATCH there already",
     ),
   nodeName: z
     .string()

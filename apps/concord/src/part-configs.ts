@@ -18,7 +18,6 @@ export interface SharedConfig {
   readonly listenAddress: string;
   readonly dataFolder: string;
   readonly nodes: readonly Node[];
-  readonly groupCount?: number | undefined;
   readonly clientToken?: string | undefined;
   readonly logFolder?: string | undefined;
   readonly log?: string | undefined;
@@ -65,7 +64,7 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
     case "storage":
       return { dataFolder, ring: config.nodes, schemaAuthority: "coordinator" };
     case "transactions":
-      return { coordinators: config.nodes, storageProxies: nodes, groupCount: config.groupCount ?? nodes.length };
+      return { coordinators: config.nodes, storageProxies: nodes };
     case "objects":
       // The storage's reserve is for all.
       return {
