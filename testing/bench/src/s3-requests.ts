@@ -24,7 +24,7 @@ export class S3Requests {
     this.#key = key;
   }
 
-  /** Resolves when the whole answer has arrived; its bytes are counted and dropped. Rejects on any status but 2xx. */
+  /** `path`: with its query in canonical form. Resolves when the whole answer has arrived; its bytes are counted and dropped. Rejects on any status but 2xx. */
   send(method: string, path: string, body?: Buffer): Promise<S3Answer> {
     const headers = { ...this.#sign(method, path), ...(body === undefined ? {} : { "content-length": body.length }) };
     return new Promise((resolve, reject) => {
@@ -56,7 +56,8 @@ export class S3Requests {
     const stamp = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
     const day = stamp.slice(0, 8);
     const scope = `${day}/${REGION}/s3/aws4_request`;
-    const canonical = `${method}\n${path}\n\nhost:${this.#host}\nx-amz-content-sha256:${UNSIGNED}\nx-amz-date:${stamp}\n\n${SIGNED_HEADERS}\n${UNSIGNED}`;
+    const [resource, query = ""] = path.split("?");
+    const canonical = `${method}\n${resource}\n${query}\nhost:${this.#host}\nx-amz-content-sha256:${UNSIGNED}\nx-amz-date:${stamp}\n\n${SIGNED_HEADERS}\n${UNSIGNED}`;
     const text = `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${createHash("sha256").update(canonical).digest("hex")}`;
     const signature = createHmac("sha256", this.#keyOf(day)).update(text).digest("hex");
     const credential = `${this.#key.accessKeyId}/${scope}`;

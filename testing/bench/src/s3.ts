@@ -12,6 +12,7 @@ import { startRadosgw } from "./radosgw.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
 import { S3Requests } from "./s3-requests.ts";
+import { measureVersions, versionsCost, versionsTable, type VersionsCost, type VersionsLine } from "./s3-versions.ts";
 
 const KIB = 1024;
 const MIB = KIB * KIB;
@@ -25,7 +26,7 @@ export interface Size {
 }
 
 /** What `--systems` names; "ceph" is radosgw and a gateway of ours on the same cluster. */
-export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "ceph"] as const;
+export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "versions", "ceph"] as const;
 export type S3System = (typeof S3_SYSTEMS)[number];
 
 export const SIZES: readonly Size[] = [
@@ -73,7 +74,12 @@ export async function s3Bench(options: BenchOptions): Promise<void> {
   }
   if (systems.includes("ceph")) lines.push(...(await onCeph(options)));
   const overwrites = systems.includes("overwrites") ? await overwritten(options) : [];
-  report(options, lines, overwrites);
+  const versions = systems.includes("versions") ? await versioned(options) : [];
+  report(options, { lines, overwrites, versions });
+}
+
+function versioned(options: BenchOptions): Promise<VersionsLine[]> {
+  return withGateway({ system: "versions", config: LATE_COLLECTION }, options, (target) => measureVersions(target, options.seconds));
 }
 
 async function overwritten(options: BenchOptions): Promise<OverwriteLine[]> {
@@ -210,7 +216,13 @@ async function measure(
   return { system, operation, size, ...result, cpuPercent, cpuMsPerOperation, memoryMiB: memory };
 }
 
-function report(options: BenchOptions, lines: readonly Line[], overwrites: readonly OverwriteLine[]): void {
+interface Measured {
+  readonly lines: readonly Line[];
+  readonly overwrites: readonly OverwriteLine[];
+  readonly versions: readonly VersionsLine[];
+}
+
+function report(options: BenchOptions, { lines, overwrites, versions }: Measured): void {
   const on = machine();
   console.log(`\nS3 uploads and downloads, durable, one gateway; ${machineLine(on)}\n`);
   if (lines.length > 0) console.log(lineTable(lines));
@@ -224,7 +236,18 @@ function report(options: BenchOptions, lines: readonly Line[], overwrites: reado
     console.log(`collection: ${collection.cpuUsPerBlob.toFixed(0)} us of CPU per blob`);
     console.log(`PUT with collection / without = ${collection.byRate.toFixed(2)}x by rate, ${collection.byCpu.toFixed(2)}x by CPU`);
   }
-  writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, lines, ratios, overwrites, collection });
+  const versionCosts = versions.length === 0 ? [] : [versionsCost(versions, "PUT"), versionsCost(versions, "GET")];
+  if (versions.length > 0) console.log(`\nA bucket that keeps versions beside one that does not, 4 KiB:\n\n${versionsTable(versions)}\n`);
+  for (const cost of versionCosts) printVersions(cost);
+  const figures = { lines, ratios, overwrites, collection, versions, versionCosts };
+  writeReport(options.out, { bench: "s3", machine: on, seconds: options.seconds, ...figures });
+}
+
+function printVersions({ operation, off, on }: VersionsCost): void {
+  const [rate, cpu] = [on.perSecond / off.perSecond, on.cpuUs / off.cpuUs];
+  console.log(
+    `${operation} with versions / without = ${rate.toFixed(2)}x by rate, ${cpu.toFixed(2)}x the CPU (${on.cpuUs.toFixed(0)}, ${off.cpuUs.toFixed(0)} us)`,
+  );
 }
 
 function lineTable(lines: readonly Line[]): string {

@@ -84,24 +84,32 @@ const DERIVED: readonly (readonly [what: string, pattern: RegExp, at: (bytes: Bu
   ["way to a table's filters", /^storage\/store\/\d+\.ldb$/, (bytes) => bytes.length - FOOTER_BYTES],
 ];
 
+/** LevelDB may compact when a check opens it, as at every start, and write what it held into another table: then on another copy. */
+const COPIES_MAX = 5;
+
 for (const [what, pattern, at] of DERIVED) {
   test(`repair: a bit of a store's ${what} flipped: made anew, proven by the checkpoint; the files of before are kept`, async () => {
-    const folder = await copied();
-    const name = await flip(folder, pattern, at);
-    const harmed = await readFile(join(folder, name));
-    const dry = await repair(folder);
-    assert.equal(dry.code, 1, dry.said);
-    assert.match(
-      dry.said,
-      /DAMAGED storage\/store: [^]*would be made anew from its tables, proven by the checkpoint[^]*nothing was changed/,
-    );
-    assert.deepEqual(await readFile(join(folder, name)), harmed);
-    const done = await repair(folder, "--apply");
-    assert.equal(done.code, 0, done.said);
-    assert.equal(await fsckCommand([folder], silent), 0);
-    const { names, report } = await quarantined(folder);
-    assert.ok(names.includes(name) && report.includes(name), report);
+    for (let copies = 1; copies <= COPIES_MAX; copies += 1) if (await isMadeAnew(pattern, at)) return;
+    assert.fail(`LevelDB compacted what was harmed in each of ${COPIES_MAX} copies`);
   });
+}
+
+/** False: the harmed table is gone, so nothing was shown. */
+async function isMadeAnew(pattern: RegExp, at: (bytes: Buffer) => number): Promise<boolean> {
+  const folder = await copied();
+  const name = await flip(folder, pattern, at);
+  const harmed = await readFile(join(folder, name));
+  const dry = await repair(folder);
+  if (!(await isThere(folder, name))) return false;
+  assert.equal(dry.code, 1, dry.said);
+  assert.match(dry.said, /DAMAGED storage\/store: [^]*would be made anew from its tables, proven by the checkpoint[^]*nothing was changed/);
+  assert.deepEqual(await readFile(join(folder, name)), harmed);
+  const done = await repair(folder, "--apply");
+  assert.equal(done.code, 0, done.said);
+  assert.equal(await fsckCommand([folder], silent), 0);
+  const { names, report } = await quarantined(folder);
+  assert.ok(names.includes(name) && report.includes(name), report);
+  return true;
 }
 
 /** A place in each: some are of values that were deleted, whose loss is none. */
