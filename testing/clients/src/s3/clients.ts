@@ -2,7 +2,7 @@
 // skip, with CI set a failure; where a machine has no FUSE s3fs is a printed skip. Each must use the operations that recorded.json says, since docs/s3-operations.md is written from it.
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import type { Client } from "./clients/client.ts";
+import { UnableHere, type Client } from "./clients/client.ts";
 import { COMPILED_CLIENTS } from "./clients/compiled-clients.ts";
 import { PROGRAMS } from "./clients/programs.ts";
 import { PYTHON_CLIENTS } from "./clients/python-clients.ts";
@@ -64,6 +64,7 @@ async function tried(client: Client): Promise<Result> {
       await gateway.stop();
     }
   } catch (thrown) {
+    if (thrown instanceof UnableHere) return { kind: "skipped", reason: thrown.message };
     const { stderr, stack } = thrown as { readonly stderr?: string; readonly stack?: string };
     return { kind: "failed", reason: `${stack ?? String(thrown)}\n${stderr ?? ""}` };
   }

@@ -11,6 +11,9 @@ export type Installed =
   | { readonly kind: "ready"; readonly version: string; work(gateway: GatewayProgram): Promise<void> }
   | { readonly kind: "missing" | "unable"; readonly reason: string };
 
+/** The machine turned out to be unable to do what the client needs. */
+export class UnableHere extends Error {}
+
 export interface Client {
   readonly name: string;
   /** What its script does by another client's hand. */

@@ -6,9 +6,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { run } from "../../toolchain.ts";
 import { makeBucket } from "../callers.ts";
 import { ACCESS_KEY, REGION, type GatewayProgram } from "../gateway-program.ts";
-import { assertSameFiles, awsVariables, makeFiles, versionLine, type Client, type Installed } from "./client.ts";
+import { assertSameFiles, awsVariables, makeFiles, UnableHere, versionLine, type Client, type Installed } from "./client.ts";
 
 const FUSE = "/dev/fuse";
+/** What FUSE's library says where a container has the device and must not mount. */
+const MOUNT_REFUSED = /fuse(rmount3?)?: .*(not permitted|Permission denied|No such device|device not found)/;
 const UNMOUNT_TRIES_MAX = 50;
 
 export const PROGRAMS: readonly Client[] = [
@@ -85,7 +87,12 @@ async function useS3fs(gateway: GatewayProgram): Promise<void> {
     "multipart_size=5",
   ];
   await makeBucket(address, "mounted");
-  await run("s3fs", ["mounted", mounted, ...options.flatMap((option) => ["-o", option])], { env: awsVariables(gateway) });
+  try {
+    await run("s3fs", ["mounted", mounted, ...options.flatMap((option) => ["-o", option])], { env: awsVariables(gateway) });
+  } catch (thrown) {
+    const refused = MOUNT_REFUSED.exec((thrown as { readonly stderr?: string }).stderr ?? "");
+    throw refused === null ? thrown : new UnableHere(`nothing may be mounted here: ${refused[0]}`);
+  }
   try {
     const files = makeFiles(join(folder, "files"));
     await run("cp", ["-r", `${files}/.`, mounted]);
