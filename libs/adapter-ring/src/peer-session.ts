@@ -50,6 +50,7 @@ export class PeerSession {
   readonly #session: SessionClient<ReplicaService>;
   readonly #labels: Readonly<Record<string, string>>;
   #contact: Contact = { kind: "unknown" };
+  #saidRefusal: string | undefined;
   /** Has the peer named our version? Asked again after each loss, since another process may answer then. */
   #greeting: { readonly kind: "due" } | { readonly kind: "asked"; readonly answer: Promise<void> } | { readonly kind: "done" } = {
     kind: "due",
@@ -103,10 +104,15 @@ export class PeerSession {
   async hello(timeoutMs: number, formed = false): Promise<HelloResponse> {
     const { self, members, incarnation } = this.#options;
     const request = { node: self, members, formed, protocol: RING_PROTOCOL, incarnation };
-    const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
-    checkProtocol(`node ${this.name}`, response.protocol);
-    this.#found();
-    return response;
+    try {
+      const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
+      checkProtocol(this.name, response.protocol, self);
+      this.#found();
+      return response;
+    } catch (thrown) {
+      this.#sayRefused(toConcordError(thrown));
+      throw thrown;
+    }
   }
 
   /** One page of the peer's store after `afterKey`; empty = from the start. `headersOnly`: of its group logs' headers. */
@@ -147,7 +153,15 @@ export class PeerSession {
     if (this.#greeting.kind === "asked" && this.#greeting.answer === answer) this.#greeting = next;
   }
 
+  /** The peer is there and does not take us, or we not it: an operator has to do something, so the log says what, once until it takes us. */
+  #sayRefused({ code, message }: ConcordError): void {
+    if ((code !== "PERMISSION_DENIED" && code !== "UNAUTHENTICATED") || this.#saidRefusal === message) return;
+    this.#saidRefusal = message;
+    this.#options.log.error("refused at the handshake", { peer: this.name, code, reason: message });
+  }
+
   #found(): void {
+    this.#saidRefusal = undefined;
     if (this.#contact.kind === "reachable" || this.#contact.kind === "closed") return;
     if (this.#contact.kind === "lost") {
       this.#contact.probe?.cancel();

@@ -1,98 +1,36 @@
 // Three real processes, stores on disk, heartbeats by UDP: what is left behind by one that is killed, and how it catches up. More kills:
 // KILLS=30.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
-import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { BatchService, ReplicaService, RowsService } from "@concord/protos-storage";
-import { encodeRange } from "@concord/rows";
+import { BatchService, RowsService } from "@concord/protos-storage";
 import { bearer, callUnary, grpcTransport } from "@concord/rpc";
-import { silentLog, silentMetrics, sleep, toHex } from "@concord/runtime";
+import { silentLog, silentMetrics, sleep } from "@concord/runtime";
+import { PEER_TOKEN, RingProcess, storedNotes, threeMembers } from "../test/ring-process.ts";
 
-const PEER_TOKEN = "peer-secret";
 const KILLS = Number(process.env["KILLS"] ?? 3);
 const ROWS = 60;
 const TIMEOUT_MS = 10_000;
 
-interface Process {
-  readonly name: string;
-  readonly address: string;
-  child: ChildProcess;
-}
-
 const folder = await mkdtemp(join(tmpdir(), "concord-ring-"));
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
-const ring = await Promise.all(
-  [1, 2, 3].map(async (n) => ({ name: `node-${n}`, address: `127.0.0.1:${await freePort()}`, datacenter: `dc${n}` })),
-);
-const processes: Process[] = [];
+const ring = await threeMembers();
+const processes = ring.map((member) => new RingProcess(member, ring, folder));
 const channels = ring.map(({ address }) => transport.connect(address));
 
 before(async () => {
-  for (const { name, address } of ring) processes.push({ name, address, child: begin({ name, address }) });
-  await Promise.all(processes.map(({ child }) => serving(child)));
+  await Promise.all(processes.map((node) => node.start()));
   await query([0], "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
 });
 
 after(async () => {
   for (const channel of channels) channel.close();
-  for (const { child } of processes) child.kill("SIGKILL");
+  await Promise.all(processes.map((node) => node.kill()));
   await rm(folder, { recursive: true });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-function begin({ name, address }: { readonly name: string; readonly address: string }): ChildProcess {
-  const values = {
-    nodeName: name,
-    listenAddress: address,
-    adminAddress: "127.0.0.1:0",
-    dataFolder: join(folder, name),
-    peerToken: PEER_TOKEN,
-  };
-  const flags = Object.entries(values).flatMap(([key, value]) => [
-    `--${key.replace(/[A-Z]/g, (upper) => `-${upper.toLowerCase()}`)}`,
-    value,
-  ]);
-  const main = join(import.meta.dirname, "../main.ts");
-  return spawn(process.execPath, [main, ...flags, "--ring", JSON.stringify(ring)], { stdio: ["ignore", "pipe", "inherit"] });
-}
-
-async function serving(child: ChildProcess): Promise<void> {
-  for await (const line of createInterface({ input: child.stdout! })) {
-    if ((JSON.parse(line) as { message: string }).message !== "serving") continue;
-    child.stdout!.resume();
-    return;
-  }
-  throw new Error("the process ended before it served");
-}
-
-async function kill(at: number): Promise<void> {
-  const { child } = processes[at]!;
-  child.kill("SIGKILL");
-  await once(child, "exit");
-}
-
-async function startAgain(at: number): Promise<void> {
-  const one = processes[at]!;
-  one.child = begin(one);
-  await serving(one.child);
-}
 
 /** At the first of these nodes that answers. */
 async function query(nodes: readonly number[], text: string): Promise<void> {
@@ -109,18 +47,6 @@ async function query(nodes: readonly number[], text: string): Promise<void> {
 const insert = (owner: string, at: number, body: string): string =>
   `INSERT INTO notes (owner, at, body) VALUES ('${owner}', ${at}, '${body}')`;
 
-/** Every plain row of one replica as it is stored, asked as a peer would: no quorum, no repair. */
-async function stored(at: number, owners: readonly string[]): Promise<string> {
-  const options = { timeoutMs: TIMEOUT_MS, metadata: { ...bearer(PEER_TOKEN), [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) } };
-  const rows: string[] = [];
-  for (const owner of owners) {
-    const range = encodeRange({ table: "notes", partition: [{ kind: "text", value: owner }], reverse: false, limit: 1000 });
-    const request = { fromKey: range.from, toKey: range.to, reverse: false, limit: 1000, after: [] };
-    rows.push(...(await callUnary(channels[at]!, ReplicaService.methods.ReadRowRange, request, options)).images.map(toHex));
-  }
-  return `${rows.length}:${rows.join()}`;
-}
-
 test("[LB9] processes: one is killed, rows are written and deleted, it returns: all three replicas are equal within 10 s, without a read", async (t) => {
   const owners = ["ann", "bob", "cid"];
   const writeAll = async (nodes: readonly number[], body: string): Promise<void> => {
@@ -129,13 +55,13 @@ test("[LB9] processes: one is killed, rows are written and deleted, it returns: 
     }
   };
   await writeAll([0, 1], "first");
-  await kill(2);
+  await processes[2]!.kill();
   await writeAll([0, 1], "second");
   await query([1], "DELETE FROM notes WHERE owner = 'ann' AND at = 0");
-  await startAgain(2);
+  await processes[2]!.start();
   const returnedAt = performance.now();
   for (;;) {
-    const replicas = await Promise.all([0, 1, 2].map((at) => stored(at, owners)));
+    const replicas = await Promise.all(channels.map((channel) => storedNotes(channel, owners)));
     if (new Set(replicas).size === 1) break;
     assert.ok(performance.now() - returnedAt < 10_000, `rows: ${replicas.map((rows) => rows.split(":")[0]).join()}`);
     await sleep(nodeClock, 50);
@@ -152,7 +78,7 @@ test("[LBD3] processes: the coordinator of batches is killed: the others have co
     const writers = Array.from({ length: 4 }, (_, writer) => writeBatches(victim, `k${each}w${writer}`, stopWriting.signal));
     await sleep(nodeClock, 700);
     const killedAt = performance.now();
-    processes[victim]!.child.kill("SIGKILL");
+    const killed = processes[victim]!.kill();
     while ((await Promise.all(survivors.map(pendingAt))).some((pending) => pending > 0n)) {
       assert.ok(performance.now() - killedAt < TIMEOUT_MS, "batches stay pending");
       await sleep(nodeClock, 5);
@@ -160,7 +86,8 @@ test("[LBD3] processes: the coordinator of batches is killed: the others have co
     took.push(performance.now() - killedAt);
     stopWriting.abort();
     await Promise.all(writers);
-    await startAgain(victim);
+    await killed;
+    await processes[victim]!.start();
     await sleep(nodeClock, 1000);
   }
   took.sort((left, right) => left - right);

@@ -2,6 +2,7 @@ import { checkProtocol, RING_PROTOCOL } from "@concord/adapter-ring";
 import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
+import { toConcordError, type Log } from "@concord/runtime";
 import { knowsPeer, peerKnown } from "../formation/marker.ts";
 import { malformed } from "@concord/rows-wire";
 
@@ -13,14 +14,27 @@ export interface HelloOptions {
   readonly formed: () => boolean;
   /** Told before the caller is answered. */
   readonly heardOf: (node: string, incarnation: string) => void;
+  readonly log: Log;
 }
 
 /** Who we are, and whether we remember the caller as part of the ring (TXR4). Answers while the node starts. */
 export function helloHandler(options: HelloOptions): Handler<ReplicaService, "Hello"> {
+  /** By peer: the version that it was refused for last. It asks again and again, and the log says so once. */
+  const refused = new Map<string, number>();
   return async (request) => {
-    const { node, members, store } = options;
-    checkProtocol(`the caller, ${request.node},`, request.protocol);
-    if (!members.includes(request.node) || request.node === node) throw malformed("the caller is no peer in this ring");
+    const { node, members, store, log } = options;
+    const isPeer = members.includes(request.node) && request.node !== node;
+    try {
+      checkProtocol(request.node, request.protocol, node);
+    } catch (thrown) {
+      if (isPeer && refused.get(request.node) !== request.protocol) {
+        refused.set(request.node, request.protocol);
+        log.error("a peer was refused at the handshake", { peer: request.node, reason: toConcordError(thrown).message });
+      }
+      throw thrown;
+    }
+    if (!isPeer) throw malformed("the caller is no peer in this ring");
+    refused.delete(request.node);
     const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
     options.heardOf(request.node, request.incarnation);
     const knowsCaller = await knowsPeer(store, request.node);

@@ -29,11 +29,12 @@ const PEER: readonly Role[] = ["peer"];
  */
 export function replicaService(options: ReplicaServiceOptions): Service {
   const { name, members, store, backend, space } = options;
+  const { log } = options.environment;
   const node = (): RingNode => backend.node();
   const source = (): RingSource => backend.source();
   const heardOf = (peer: string, incarnation: string): void => backend.heardOf(peer, incarnation);
   return define(options, ReplicaService, {
-    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf }) },
+    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf, log }) },
     Space: ofOurVersion(() => ({ low: space.isLow })),
     Copy: ofOurVersion(copyHandler(source, store)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
@@ -61,7 +62,7 @@ function ofOurVersion<Request, Answer>(
   readonly handler: (request: Request, context: HandlerContext) => Answer;
 } {
   const checked = (request: Request, context: HandlerContext): Answer => {
-    checkProtocol("the caller", Number(context.metadata[RING_PROTOCOL_KEY] ?? 0));
+    checkProtocol("the caller", Number(context.metadata[RING_PROTOCOL_KEY] ?? 0), "the node that answers");
     return handler(request, context);
   };
   return { roles: PEER, handler: checked };
