@@ -45,6 +45,8 @@ export class EventHistory {
   /** Requests that were answered: done, each one change; or refused. */
   readonly #done = new Map<string, string>();
   readonly #refused = new Map<string, string>();
+  /** Key and ETag of what clients were shown: also of writes whose answer was lost. */
+  readonly #shown = new Map<string, { readonly key: string; readonly etag: string }>();
 
   constructor(world: World) {
     this.#world = world;
@@ -96,10 +98,17 @@ export class EventHistory {
   answered({ method, key, query = {} }: S3Request, { status, headers, body }: S3Answer): void {
     const request = headers.get("x-amz-request-id");
     if (request === undefined || key === undefined) return;
+    if (method === "GET" && (status === 200 || status === 206)) this.shown(key, headers.get("etag"));
     const text = `${method} ${key}`;
     if (status >= 400 && status < 500) this.#refused.set(request, text);
     const isStored = headers.has("etag") || tagged(body, "ETag").length > 0;
     if (status === 200 && method === "PUT" && Object.keys(query).length === 0 && isStored) this.#done.set(request, text);
+  }
+
+  shown(key: string, etag: string | undefined): void {
+    if (etag === undefined) return;
+    const shown = { key, etag: etag.replaceAll('"', "") };
+    this.#shown.set(`${key} ${shown.etag}`, shown);
   }
 
   /** When all is quiet. Whether everything that must be announced is; what must not be is a violation. Throws while something is missing. */
@@ -109,6 +118,10 @@ export class EventHistory {
       if (event !== undefined) this.#world.violation("announced though refused", `${text}: ${textOf(event)}`);
     }
     for (const [request, text] of this.#done) if (!this.#byRequest.has(request)) throw new Error(`${text} was done, and has no event`);
+    for (const { key, etag } of this.#shown.values()) {
+      if (!this.#events.some((event) => event.key === key && event.etag === etag && isCreated(event)))
+        throw new Error(`${key} showed ${etag}, which has no event`);
+    }
     for (const { key, id, etag } of versions) {
       const isIt = (event: SeenEvent): boolean => event.key === key && event.etag === etag && event.versionId === id && isCreated(event);
       if (!this.#events.some(isIt)) throw new Error(`${key} has version ${id} with ${etag}, which has no event`);

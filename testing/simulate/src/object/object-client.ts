@@ -206,6 +206,7 @@ export class ObjectClient {
     if (reply.kind !== "answer" || reply.answer.status !== 200) return undefined;
     const etags = tagged(reply.answer.body, "ETag").map(unquoted);
     const listed = new Map(tagged(reply.answer.body, "Key").map((key, at) => [key, etags[at]!]));
+    for (const [key, etag] of listed) this.#parts.events?.shown(key, etag);
     for (const key of KEYS) {
       const etag = listed.get(key);
       if (etag === undefined) history.sawNothing(key, name, startedAt);

@@ -18,6 +18,7 @@ const WORK_MS = 3_500;
 /** A majority has said by then that a gateway is gone. */
 const VERDICT_MS = 250;
 const RESTART_MS = 200;
+const COMMIT_CRASHES_MAX = 3;
 const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;
@@ -290,6 +291,7 @@ async function injectFaults({ cluster: { world, swarm }, gateways }: Run, client
   const plan = { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate };
   world.schedule(drawFaultPlan(world.random("faults"), plan));
   world.schedule(drawZombies(world.random("zombies"), gateways.plan, fromMs));
+  if (gateways.events !== undefined) world.schedule(drawCommitCrashes(world.random("commit crashes"), gateways.plan, fromMs));
   await world.advance(WORK_MS);
 }
 
@@ -309,6 +311,19 @@ function drawZombies(random: SeededRandom, { names, hasVerdicts, epochDeadAfterM
     { kind: "pause-at-point", atMs, forMs, node, point: "object:before-seal", skip: 0, mode: random.pick(["pause", "freeze"]) },
     { kind: "crash-at-point", atMs: atMs + forMs, forMs: RESTART_MS, node, point: "object:after-seal", skip: 0, mode },
   ];
+}
+
+/** Gateways die between a commit and whatever they would do next: what belongs to the change is in its own commit (OGD19). */
+function drawCommitCrashes(random: SeededRandom, { names }: GatewayPlan, fromMs: number): Fault[] {
+  return Array.from({ length: random.below(COMMIT_CRASHES_MAX + 1) }, () => ({
+    kind: "crash-at-point",
+    atMs: fromMs + random.below(WORK_MS - FAULTS_FROM_MS),
+    forMs: RESTART_MS,
+    node: random.pick(names),
+    point: "object:after-commit",
+    skip: random.below(3),
+    mode: random.pick(["kill", "power"] as const),
+  }));
 }
 
 /** When all is quiet: everything can be written and read, every blob has a row, every row its blob. */
