@@ -17,9 +17,10 @@ export interface Ready {
 export class Processes {
   readonly #children: ChildProcess[] = [];
 
-  spawn(args: readonly string[]): ChildProcess {
+  spawn(args: readonly string[], environment: Readonly<Record<string, string>> = {}): ChildProcess {
     const keys = ["--access-keys", JSON.stringify([ACCESS_KEY])];
-    const child = spawn(process.execPath, [MAIN, ...keys, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+    const env = { ...process.env, ...environment };
+    const child = spawn(process.execPath, [MAIN, ...keys, ...args], { stdio: ["ignore", "pipe", "pipe"], env });
     this.#children.push(child);
     return child;
   }
