@@ -1,5 +1,6 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { partsOfGuid } from "@concord/snowflake";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -45,6 +46,8 @@ export class LifecycleEngine {
   #continued = false;
   /** The version that this gateway wrote last, or saw at that time of its own clock. */
   #own: RowVersion | undefined;
+  /** Of this gateway's name; undefined: not asked yet. */
+  #workerId: number | undefined;
   #seen: { readonly version: RowVersion; readonly sinceMs: number } | undefined;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
@@ -140,10 +143,16 @@ export class LifecycleEngine {
     const { clock } = this.#context;
     if (place.kind === "ended")
       return this.#time.nowMs() - place.endedMs >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
-    if (sameVersion(held.version, this.#own)) return { kind: "ours", held };
+    if (sameVersion(held.version, this.#own) || (await this.#isOfEarlierLife(held.version))) return { kind: "ours", held };
     if (this.#seen === undefined || !sameVersion(this.#seen.version, held.version))
       this.#seen = { version: held.version, sinceMs: clock.monotonicMs() };
     return clock.monotonicMs() - this.#seen.sinceMs >= LIFECYCLE_DEAD_AFTER_MS ? { kind: "ours", held } : { kind: "not now" };
+  }
+
+  /** Written by a process of this gateway's name: worker ids are leased by name, and the one before is gone or fenced. Its pass goes on at once. */
+  async #isOfEarlierLife({ guid }: RowVersion): Promise<boolean> {
+    this.#workerId ??= partsOfGuid(await this.#context.guids.next()).workerId;
+    return this.#own === undefined && partsOfGuid(guid).workerId === this.#workerId;
   }
 
   #beginning(): LifecycleRow {

@@ -2,12 +2,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ObjectMetadata } from "@concord/ports";
+import { makeGuid } from "@concord/snowflake";
 import { bodyOf, faultsOf, NO_ATTRIBUTES, openFixture, openPhotos, put, rowsOf, type Fixture } from "../test/fixture.ts";
 import { LifecycleEngine } from "./lifecycle-engine.ts";
 import { LIFECYCLE_DEAD_AFTER_MS, LIFECYCLE_INTERVAL_MS, LIFECYCLE_PAGE } from "./limits.ts";
 import { LIFECYCLE_DOCUMENT, type LifecycleRule } from "./rules.ts";
 
 const DAY = 86_400_000;
+const GUID_TIME_MS = Date.UTC(2026, 0, 1);
 const rule = (more: Partial<LifecycleRule>): LifecycleRule => ({ id: "r", isEnabled: true, form: "filter", tags: {}, ...more });
 const days = (count: number): Partial<LifecycleRule> => ({ expiration: { kind: "days", days: count } });
 
@@ -20,6 +22,26 @@ const versionsOf = async (fixture: Fixture, prefix = ""): Promise<readonly strin
 };
 
 const engineOf = (fixture: Fixture): LifecycleEngine => new LifecycleEngine({ context: fixture.context });
+
+/** Of a gateway with another name, and so another worker id. */
+function engineOfOther({ context }: Fixture): LifecycleEngine {
+  let sequence = 0;
+  const next = (): Promise<bigint> => Promise.resolve(makeGuid({ timeMs: GUID_TIME_MS, workerId: 7, sequence: (sequence += 1) }));
+  return new LifecycleEngine({ context: { ...context, guids: { next } } });
+}
+
+/** A page of two has expired, and its engine is gone. */
+async function passOfGoneEngine(fixture: Fixture): Promise<void> {
+  await setRules(fixture, rule(days(1)));
+  for (let n = 0; n < LIFECYCLE_PAGE + 5; n += 1) await put(fixture, `k${String(n).padStart(4, "0")}`, "x");
+  fixture.clock.advance(2 * DAY);
+  const engine = engineOf(fixture);
+  engine.start();
+  await until(async () => ((await engine.status())?.counts.current ?? 0) > 0);
+  await engine.stop();
+  const { place, counts } = (await engine.status())!;
+  assert.deepEqual([place.kind, counts.current], ["rows", LIFECYCLE_PAGE]);
+}
 
 /** Before the engine's first commit `write` is done. */
 function overtakenBy(fixture: Fixture, write: () => Promise<unknown>): LifecycleEngine {
@@ -276,16 +298,8 @@ test("[OGD18] lifecycle: the wall clock steps years ahead: nothing expires; the 
 
 test("lifecycle: in the background: each page moves the place; the gateway dies within a pass: another one continues when it stood still", async () => {
   const first = await openPhotos();
-  const second = openFixture({ beside: first });
-  await setRules(first, rule(days(1)));
-  for (let n = 0; n < LIFECYCLE_PAGE + 5; n += 1) await put(first, `k${String(n).padStart(4, "0")}`, "x");
-  first.clock.advance(2 * DAY);
-  const [one, other] = [engineOf(first), engineOf(second)];
-  one.start();
-  await until(async () => ((await one.status())?.counts.current ?? 0) > 0);
-  await one.stop();
-  const { place, counts } = (await one.status())!;
-  assert.deepEqual([place.kind, counts.current], ["rows", LIFECYCLE_PAGE]);
+  await passOfGoneEngine(first);
+  const other = engineOfOther(openFixture({ beside: first }));
   const startedMs = first.clock.nowMs();
   other.start();
   await until(async () => (await other.status())?.place.kind === "ended");
@@ -293,6 +307,18 @@ test("lifecycle: in the background: each page moves the place; the gateway dies 
   assert.ok(first.clock.nowMs() - startedMs >= LIFECYCLE_DEAD_AFTER_MS);
   assert.ok((await other.status())!.counts.current > LIFECYCLE_PAGE);
   assert.equal((await first.store.bucketUsage("photos")).objects, 0n);
+});
+
+test("lifecycle: in the background: the gateway is restarted within a pass: it goes on at once, not after ten minutes", async () => {
+  const fixture = await openPhotos();
+  await passOfGoneEngine(fixture);
+  const startedMs = fixture.clock.nowMs();
+  const restarted = engineOf(fixture);
+  restarted.start();
+  await until(async () => (await restarted.status())?.place.kind === "ended");
+  await restarted.stop();
+  assert.ok(fixture.clock.nowMs() - startedMs < LIFECYCLE_DEAD_AFTER_MS / 2);
+  assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
 });
 
 test("lifecycle: in the background: no bucket has rules: no row is written; a pass begins an interval after the last one", async () => {
