@@ -27,6 +27,17 @@ test("bounded time: clocks that agree: the wall clock's time", () => {
   }
 });
 
+test("bounded time: monotonic time with fractions, while the wall clock is ahead: whole milliseconds, and none is lost", () => {
+  const state = clocks();
+  const before = state.time.nowMs();
+  state.wallMs += YEAR;
+  for (let turn = 0; turn < 1000; turn += 1) {
+    state.monotonicMs += 0.3;
+    assert.ok(Number.isInteger(state.time.nowMs()));
+  }
+  assert.ok(Math.abs(state.time.nowMs() - before - 600) <= 1);
+});
+
 test("bounded time: the wall clock steps a year ahead: no step, and twice as fast until it is caught up", () => {
   const state = clocks();
   const before = state.time.nowMs();

@@ -25,13 +25,14 @@ export class BoundedTime {
     this.#baseMs = Math.min(this.#baseMs, timeMs);
   }
 
+  /** Whole milliseconds, which rows are written with: monotonic time has fractions. */
   nowMs(): number {
     const [wallMs, monotonicMs] = [this.#clock.nowMs(), this.#clock.monotonicMs()];
     assert(monotonicMs >= this.#atMs, "monotonic time never goes back");
     const ceilingMs = this.#baseMs + (monotonicMs - this.#atMs) * this.#rateMax;
     this.#baseMs = Math.max(this.#baseMs, Math.min(wallMs, ceilingMs));
     this.#atMs = monotonicMs;
-    return Math.min(wallMs, this.#baseMs);
+    return Math.floor(Math.min(wallMs, this.#baseMs));
   }
 
   /** How far the wall clock is ahead. */

@@ -321,6 +321,27 @@ test("lifecycle: in the background: the gateway is restarted within a pass: it g
   assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
 });
 
+test("lifecycle: a restart after hours, monotonic time with fractions of milliseconds: passes go on while time catches up", async () => {
+  const fixture = await openPhotos();
+  await passOfGoneEngine(fixture);
+  const { clock } = fixture;
+  let fraction = 0;
+  const later = {
+    nowMs: () => clock.nowMs() + DAY,
+    nowUs: () => clock.nowUs() + BigInt(DAY) * 1000n,
+    monotonicMs: () => clock.monotonicMs() + (fraction += 0.001),
+    setTimer: clock.setTimer.bind(clock),
+    defer: clock.defer.bind(clock),
+  };
+  const engine = new LifecycleEngine({ context: { ...fixture.context, clock: later } });
+  const startedMs = clock.nowMs();
+  engine.start();
+  await until(async () => (await engine.status())?.place.kind === "ended" || clock.nowMs() - startedMs > DAY / 2);
+  await engine.stop();
+  assert.ok(clock.nowMs() - startedMs < LIFECYCLE_INTERVAL_MS);
+  assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
+});
+
 test("lifecycle: in the background: no bucket has rules: no row is written; a pass begins an interval after the last one", async () => {
   const fixture = await openPhotos();
   const engine = engineOf(fixture);
