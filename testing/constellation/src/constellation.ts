@@ -31,6 +31,9 @@ export const READY_TIMEOUT_MS = 60_000;
 /** Transactions and batches; the other services need naming. */
 const MEMBERS_DEFAULT: Members = { "storage-proxy": 3, "txn-coordinator": 3 };
 
+/** `all`: every node of the constellation, with its addresses. */
+export type ConfigOfNode = (node: NodePlan, all: readonly NodePlan[]) => object;
+
 export interface ConstellationOptions {
   readonly dataFolder: string;
   /** How many nodes of which service; three storage-proxies and three txn-coordinators when not given. */
@@ -39,8 +42,8 @@ export interface ConstellationOptions {
   readonly portBase?: number | "free";
   /** Engines under rows and messages; their own when not given. */
   readonly engines?: Engines;
-  /** More configuration for every node of a service. */
-  readonly config?: Partial<Record<Service, object>>;
+  /** More configuration for the nodes of a service: the same for each, or by node. */
+  readonly config?: Partial<Record<Service, object | ConfigOfNode>>;
   /** More environment for single nodes, by name. */
   readonly environment?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** More arguments of Node itself for single nodes, by name: "--cpu-prof" and the like. */
@@ -123,6 +126,7 @@ function processFor(
   ofEngines: object | undefined,
 ): NodeProcess {
   const nodeFolder = folder.nodeFolder(plan.name);
+  const more = options.config?.[plan.service] ?? {};
   return new NodeProcess({
     plan,
     program: options.programs?.[plan.service] ?? PROGRAMS[plan.service],
@@ -136,10 +140,14 @@ function processFor(
         sharedFolder: folder.nodeFolder("objects"),
         logFolder: folder.nodeFolder("messages"),
       },
-      { ...ofEngines, ...options.config?.[plan.service] },
+      { ...ofEngines, ...(isByNode(more) ? more(plan, plans) : more) },
     ),
     onCrash: options.onCrash ?? (() => undefined),
   });
+}
+
+function isByNode(config: object | ConfigOfNode): config is ConfigOfNode {
+  return typeof config === "function";
 }
 
 class RunningConstellation implements Constellation {

@@ -20,6 +20,7 @@ import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
 import { IoFaults, MISTAKES } from "./io-faults.ts";
 import { Loop } from "./loop.ts";
 import { ObjectSubject } from "./object-cycles.ts";
+import { announcingConfig } from "./objects/announced-buckets.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
 import { RowSubject } from "./rows/row-subject.ts";
 import type { Subject } from "./subject.ts";
@@ -49,8 +50,9 @@ interface Stage {
   readonly members: Members;
 }
 
+/** The gateway's events go to a dedup-worker of their own, the last one: the window of the other is too short for them. */
 const STAGES: readonly Stage[] = [
-  { services: ["object-gateway", "dedup-worker"], members: { "object-gateway": 1, "dedup-worker": 1 } },
+  { services: ["object-gateway", "dedup-worker"], members: { "object-gateway": 1, "dedup-worker": 2 } },
   { services: ["storage-proxy"], members: { "storage-proxy": 3, "txn-coordinator": 3 } },
   { services: ["txn-coordinator"], members: { "storage-proxy": 3, "txn-coordinator": 3 } },
   { services: ["concord"], members: { concord: 1 } },
@@ -97,9 +99,14 @@ function stagesOf(names: readonly string[]): readonly Stage[] {
   return STAGES.flatMap(({ services, members }) => {
     const chosen = services.filter((service) => names.includes(service));
     if (chosen.length === 0) return [];
-    const isBeside = (service: string): boolean => chosen.some((one) => one === service) || !services.some((one) => one === service);
-    return [{ services: chosen, members: Object.fromEntries(Object.entries(members).filter(([service]) => isBeside(service))) }];
+    return [{ services: chosen, members: services.length === chosen.length ? members : membersOf(chosen, members) }];
   });
+}
+
+/** Of what works beside each other a part alone: the gateway needs the worker of its events. */
+function membersOf(chosen: readonly Service[], { "object-gateway": gateways = 0, ...members }: Members): Members {
+  if (members["dedup-worker"] === undefined) return { "object-gateway": gateways, ...members };
+  return chosen.includes("object-gateway") ? { "object-gateway": gateways, "dedup-worker": 1 } : { "dedup-worker": 1 };
 }
 
 async function main(): Promise<number> {
@@ -121,8 +128,9 @@ async function main(): Promise<number> {
 }
 
 /** Whether nothing was wrong; rejects when a process did not start or ended by itself. */
-async function runStage({ services, members }: Stage, dataFolder: string, installed: Installed, flags: Flags): Promise<boolean> {
-  const supplies = await powerSupplies(dataFolder, services, members, flags);
+async function runStage(stage: Stage, dataFolder: string, installed: Installed, flags: Flags): Promise<boolean> {
+  const { services, members } = stage;
+  const supplies = await powerSupplies(dataFolder, stage, flags);
   const ended: string[] = [];
   mkdirSync(dataFolder, { recursive: true });
   const faults = flags.faults ? new IoFaults(dataFolder) : undefined;
@@ -133,7 +141,14 @@ async function runStage({ services, members }: Stage, dataFolder: string, instal
       dataFolder,
       portBase: "free",
       members,
-      config: { "object-gateway": { logLevel: "warn" }, "dedup-worker": WORKER_CONFIG },
+      config: {
+        "object-gateway": (_, all) => ({
+          logLevel: "warn",
+          ...announcingConfig(all.find(({ name }) => name === eventsWorkerOf(members))!),
+        }),
+        "dedup-worker": ({ name }) =>
+          name === "dedup-worker-1" && services.includes("dedup-worker") ? WORKER_CONFIG : { logLevel: "warn" },
+      },
       onCrash: (node: NodeProcess, { code, signal }: Exit) => {
         const isFault = faults !== undefined && code === 1 && !MISTAKES.test(node.logTail());
         if (signal === null && !isFault) ended.push(`${node.plan.name} ended by itself with ${code}\n${node.logTail()}`);
@@ -142,8 +157,9 @@ async function runStage({ services, members }: Stage, dataFolder: string, instal
     const loops = services.map((service) => {
       const { cycles, forMs } = flags;
       const untilMs = performance.now() + forMs;
-      const subject = subjectOf(service, constellation!, installed);
-      return new Loop({ constellation: constellation!, subject, supplies: supplies.get(service) ?? [], faults, cycles, untilMs, ended });
+      const subject = subjectOf(service, members, constellation!, installed);
+      const ownSupplies = subject.nodes.flatMap((name) => supplies.get(name) ?? []);
+      return new Loop({ constellation: constellation!, subject, supplies: ownSupplies, faults, cycles, untilMs, ended });
     });
     const progress = setInterval(() => loops.forEach((loop) => console.log(loop.describe())), PROGRESS_MS);
     await Promise.all(loops.map((loop) => loop.run())).finally(() => clearInterval(progress));
@@ -154,15 +170,19 @@ async function runStage({ services, members }: Stage, dataFolder: string, instal
     await constellation?.stop();
     const kept = flags.keep || !isClean;
     if (kept) console.log(`data and logs: ${dataFolder}${supplies.size === 0 ? "" : " (still mounted)"}`);
-    else for (const supply of [...supplies.values()].flat()) await supply.remove();
+    else for (const supply of supplies.values()) await supply.remove();
   }
   return isClean;
 }
 
-function subjectOf(service: Service, constellation: Constellation, installed: Installed): Subject {
+function eventsWorkerOf({ "dedup-worker": workers = 0 }: Members): string {
+  return `dedup-worker-${workers}`;
+}
+
+function subjectOf(service: Service, members: Members, constellation: Constellation, installed: Installed): Subject {
   switch (service) {
     case "object-gateway":
-      return new ObjectSubject(constellation, plainGrpc(installed));
+      return new ObjectSubject(constellation, plainGrpc(installed), eventsWorkerOf(members));
     case "dedup-worker":
       return new DedupSubject(constellation, plainGrpc(installed));
     default:
@@ -170,26 +190,20 @@ function subjectOf(service: Service, constellation: Constellation, installed: In
   }
 }
 
-/** By service a file system per process, mounted where the process will have its folder; all of them or none. */
-async function powerSupplies(
-  dataFolder: string,
-  services: readonly Service[],
-  members: Members,
-  flags: Flags,
-): Promise<ReadonlyMap<Service, readonly PowerSupply[]>> {
+/** By process a file system, mounted where it will have its folder; all of them or none. What no power cut is for has none. */
+async function powerSupplies(dataFolder: string, { services, members }: Stage, flags: Flags): Promise<ReadonlyMap<string, PowerSupply>> {
+  const events = services.includes("object-gateway") ? eventsWorkerOf(members) : undefined;
   const powered = services.filter((service) => !WITHOUT_DATA.has(service));
-  const nodes = planFromBase(PORT_BASE, members).filter(({ service }) => powered.includes(service));
-  const supplies = new Map<Service, PowerSupply[]>();
+  const nodes = planFromBase(PORT_BASE, members).filter(({ service, name }) => powered.includes(service) && name !== events);
+  const supplies = new Map<string, PowerSupply>();
   try {
     const problem = flags.power ? powerProblem() : "not wanted";
     if (problem !== undefined) throw new Error(problem);
-    for (const { service, name } of nodes) {
-      supplies.set(service, [...(supplies.get(service) ?? []), powerSupply(join(dataFolder, name))]);
-    }
+    for (const { name } of nodes) supplies.set(name, powerSupply(join(dataFolder, name)));
     return supplies;
   } catch (error) {
     console.log(`power cuts skipped: ${(error as Error).message.split("\n")[0]}`);
-    for (const supply of [...supplies.values()].flat()) await supply.remove();
+    for (const supply of supplies.values()) await supply.remove();
     return new Map();
   }
 }

@@ -1,15 +1,15 @@
 // Producers of a dedup worker that is killed again and again, and what its output must be afterwards.
 import { setTimeout as sleep } from "node:timers/promises";
-import { IngestService, OutputService, type LogMessage, type Topic } from "@concord/protos-dedup";
-import { type Constellation, isIndeterminate, type PlainGrpc, type PlainService } from "@concord/constellation";
+import { IngestService } from "@concord/protos-dedup";
+import { type Constellation, isIndeterminate, type PlainGrpc } from "@concord/constellation";
 import { earlyHit, failpointsIn } from "./failpoints.ts";
+import { OutputReader } from "./objects/output-reader.ts";
 import { newTally, type Subject } from "./subject.ts";
 
 const PRODUCERS = 4;
 const PER_CALL = 40;
 /** Of the messages of a call so many are ones that were sent before. */
 const OLD_PER_CALL = 8;
-const PAGE = 10_000;
 const VALUE = Buffer.from("a message");
 /** Small, so that segments are written and dropped under the kills; what is sent again is younger than that. */
 export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId: "dead-letter" };
@@ -17,8 +17,10 @@ export const WORKER_CONFIG = { logLevel: "warn", windowIdsMax: 8_000, missingId:
 export class DedupSubject implements Subject {
   readonly service = "dedup-worker";
   readonly nodes = ["dedup-worker-1"];
+  readonly beside = [];
   readonly points = failpointsIn(["libs/dedup", "libs/adapter-embedded-log", "libs/journal", "apps/dedup-worker"]);
   readonly reachMs = 1_200;
+  readonly reachOperations = 400;
   readonly worksThroughRestarts = false;
   readonly tally = newTally();
   readonly notes: string[] = [];
@@ -28,7 +30,7 @@ export class DedupSubject implements Subject {
   readonly #acknowledged = new Set<string>();
   readonly #sent: string[] = [];
   readonly #seen = new Set<string>();
-  readonly #next = new Map<string, bigint>();
+  readonly #output: OutputReader;
   /** Values of messages without an id that were answered: they must be in the dead letters, at least once. */
   readonly #refused = new Set<string>();
   readonly #deadLetters = new Set<string>();
@@ -37,6 +39,7 @@ export class DedupSubject implements Subject {
   constructor(constellation: Constellation, grpc: PlainGrpc) {
     this.#address = constellation.dedupWorkers[0]!;
     this.#grpc = grpc;
+    this.#output = new OutputReader(this.#address, grpc);
   }
 
   hitOf(_point: string, cycle: number): number {
@@ -53,16 +56,13 @@ export class DedupSubject implements Subject {
 
   /** Reads on where it stopped: an id that comes again, at whatever offset, was delivered twice. */
   async judge(): Promise<void> {
-    const output = this.#grpc(this.#address, OutputService);
-    const { partitions } = await output.call("GetBounds", {});
-    for (let partition = 0; partition < partitions; partition += 1) {
-      await this.#read(output, "TOPIC_OUTPUT", partition, ({ id }) => {
+    this.tally.lost += await this.#output.read({
+      TOPIC_OUTPUT: ({ id }) => {
         if (this.#seen.has(id)) this.tally.duplicated += 1;
         this.#seen.add(id);
-      });
-      await this.#read(output, "TOPIC_DEAD_LETTERS", partition, ({ value }) => this.#deadLetters.add(Buffer.from(value).toString()));
-    }
-    output.close();
+      },
+      TOPIC_DEAD_LETTERS: ({ value }) => void this.#deadLetters.add(Buffer.from(value).toString()),
+    });
     this.tally.lost += [...this.#acknowledged].filter((id) => !this.#seen.has(id)).length;
     this.tally.lost += [...this.#refused].filter((value) => !this.#deadLetters.has(value)).length;
   }
@@ -95,20 +95,5 @@ export class DedupSubject implements Subject {
     this.#sent.push(...fresh);
     const recent = Array.from({ length: OLD_PER_CALL }, (_, n) => this.#sent[Math.max(0, this.#sent.length - 1 - n * n * 37)]!);
     return [...fresh, ...recent];
-  }
-
-  async #read(output: PlainService<OutputService>, topic: Topic, partition: number, take: (message: LogMessage) => void): Promise<void> {
-    const bounds = await output.call("GetBounds", { topic, partition });
-    const place = `${topic} ${partition}`;
-    let from = this.#next.get(place) ?? bounds.startOffset;
-    // An end that moved back has lost what was read before. It may move on while this reads: the input's backlog is worked off.
-    if (from > bounds.endOffset) this.tally.lost += Number(from - bounds.endOffset);
-    while (from < bounds.endOffset) {
-      const request = { topic, partition, fromOffset: from, maxMessages: PAGE };
-      const page = await output.call("Read", request);
-      page.messages.forEach(take);
-      from = page.nextOffset;
-    }
-    this.#next.set(place, from);
   }
 }

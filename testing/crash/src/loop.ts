@@ -15,6 +15,12 @@ const PAUSE_MS_SPAN = 9_000;
 const PAUSE_MS_STEP = 3_571;
 /** Before and after a pause the process works for so long. */
 const AWAKE_MS = 500;
+/** In one of so many cycles a process that the work needs besides is killed, so long after the load began. */
+const BESIDE_EVERY = 3;
+const BESIDE_AFTER_MS = 300;
+/** How often the time for a point may pass while the work for it is not done. */
+const REACH_TIMES_MAX = 5;
+const REACH_POLL_MS = 20;
 const STOPPED_POLL_MS = 5;
 const ELSEWHERE = "elsewhere";
 
@@ -90,7 +96,8 @@ export class Loop {
     if (subject.worksThroughRestarts) this.#load ??= this.#startLoad();
     const victim = await this.#startWith(name, fault?.environment ?? this.#killAt(point, supplies.length > 0));
     this.#load ??= this.#startLoad();
-    const isDown = await Promise.race([victim.down, sleep(subject.reachMs, false, { ref: false })]);
+    await this.#killBeside(victim.down);
+    const isDown = await Promise.race([victim.down, this.#loadIsThrough()]);
     const isReached = fault?.fired() ?? isDown;
     subject.died();
     this.#refuseEnded();
@@ -103,6 +110,28 @@ export class Loop {
     kills.count += 1;
     kills.indeterminate += tally.indeterminate - before;
     this.#kills.set(where, kills);
+  }
+
+  /** False: time and work enough for a point to be reached; on a busy machine the work takes longer. */
+  async #loadIsThrough(): Promise<false> {
+    const { reachMs, reachOperations, tally } = this.subject;
+    const [beganAtMs, before] = [performance.now(), tally.acknowledged];
+    const isThrough = (): boolean => {
+      const forMs = performance.now() - beganAtMs;
+      return forMs >= reachMs && (tally.acknowledged - before >= reachOperations || forMs >= REACH_TIMES_MAX * reachMs);
+    };
+    await sleep(reachMs, undefined, { ref: false });
+    while (!isThrough()) await sleep(REACH_POLL_MS, undefined, { ref: false });
+    return false;
+  }
+
+  /** In mid-load; it starts again with the next cycle. */
+  async #killBeside(down: Promise<true>): Promise<void> {
+    const { beside } = this.subject;
+    if (beside.length === 0 || this.#cycles % BESIDE_EVERY !== 1) return;
+    await Promise.all(this.#starting);
+    await Promise.race([down, sleep(BESIDE_AFTER_MS, undefined, { ref: false })]);
+    await this.#options.constellation.kill(beside[this.#cycles % beside.length]!);
   }
 
   #faultOf(name: string): PlannedFault | undefined {
@@ -125,7 +154,9 @@ export class Loop {
     const node = constellation.process(name);
     await node.kill();
     const booting = constellation.restart(name, environment).catch(() => undefined);
-    const others = subject.nodes.filter((other) => other !== name && constellation.process(other).pid === undefined);
+    const others = [...subject.nodes, ...subject.beside].filter(
+      (other) => other !== name && constellation.process(other).pid === undefined,
+    );
     this.#starting = others.map((other) => constellation.restart(other));
     // Awaited before the next cycle.
     for (const start of this.#starting) start.catch(() => undefined);
@@ -182,7 +213,8 @@ export class Loop {
 
   async #startAll(): Promise<void> {
     const { constellation } = this.#options;
-    const down = this.subject.nodes.filter((name) => constellation.process(name).pid === undefined);
+    const all = [...this.subject.nodes, ...this.subject.beside];
+    const down = all.filter((name) => constellation.process(name).pid === undefined);
     await Promise.all([...this.#starting.splice(0), ...down.map((name) => constellation.restart(name))]);
   }
 

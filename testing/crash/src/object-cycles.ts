@@ -16,6 +16,7 @@ import {
 import { ObjectAdminService } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
 import { earlyHit, failpointsIn } from "./failpoints.ts";
+import { AnnouncedBuckets } from "./objects/announced-buckets.ts";
 import { newTally, type Subject } from "./subject.ts";
 
 const GATEWAY = "object-gateway-1";
@@ -34,6 +35,18 @@ const JUDGE_MS = 180_000;
 /** gRPC's code. */
 const DEADLINE_EXCEEDED = 4;
 
+/** First, so that short runs come to them. */
+const FIRST: readonly string[] = [
+  "events:after-send",
+  "lifecycle:before-removal",
+  "object:after-delete",
+  "events:after-removal",
+  "lifecycle:after-removal",
+  "events:before-send",
+  "object:after-commit",
+  "object:before-delete",
+  "gateway:before-answer",
+];
 const PROJECTS = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
 
 /** What a key may hold: hashes of contents, "" for none. More than one while an answer is missing. */
@@ -44,8 +57,10 @@ const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 export class ObjectSubject implements Subject {
   readonly service = "object-gateway";
   readonly nodes = [GATEWAY];
-  readonly points = failpointsIn(PROJECTS);
+  readonly beside: readonly string[];
+  readonly points: readonly string[];
   readonly reachMs = 1_200;
+  readonly reachOperations = 60;
   readonly worksThroughRestarts = false;
   readonly tally = newTally();
   readonly notes: string[] = [];
@@ -53,12 +68,22 @@ export class ObjectSubject implements Subject {
   readonly #grpc: PlainGrpc;
   readonly #s3: S3Client;
   readonly #model: Possible[] = Array.from({ length: KEYS }, () => new Set([""]));
+  readonly #announced: AnnouncedBuckets | undefined;
   #operations = 0;
 
-  constructor(constellation: Constellation, grpc: PlainGrpc) {
+  /** `eventsWorker`: the dedup-worker that events go to, by name; undefined: without buckets of versions, locks, rules and events. */
+  constructor(constellation: Constellation, grpc: PlainGrpc, eventsWorker?: string) {
     this.#constellation = constellation;
     this.#grpc = grpc;
     this.#s3 = s3Client(constellation.s3Endpoints[0]!, constellation.tokens.accessKeys[0]!);
+    const all = failpointsIn(PROJECTS);
+    this.points = eventsWorker === undefined ? all : [...FIRST, ...all.filter((point) => !FIRST.includes(point))];
+    this.beside = eventsWorker === undefined ? [] : [eventsWorker];
+    const { s3, tally, notes } = { s3: this.#s3, tally: this.tally, notes: this.notes };
+    this.#announced =
+      eventsWorker === undefined
+        ? undefined
+        : new AnnouncedBuckets({ s3, tally, notes, grpc, worker: constellation.process(eventsWorker).plan.address });
   }
 
   hitOf(_point: string, cycle: number): number {
@@ -69,6 +94,7 @@ export class ObjectSubject implements Subject {
 
   async prepare(): Promise<void> {
     await this.#s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
+    await this.#announced?.prepare();
   }
 
   /** One writer per key, until told to stop. Failures are doubts, told apart by what is read later. */
@@ -79,10 +105,10 @@ export class ObjectSubject implements Subject {
         await this.#change(at).catch(() => sleep(5));
       }
     };
-    await Promise.all(this.#model.map((_, at) => writer(at)));
+    await Promise.all([...this.#model.map((_, at) => writer(at)), this.#announced?.work(signal)]);
   }
 
-  /** Everything is what it may be, nothing leaks, nothing dangles. */
+  /** Everything is what it may be and announced as it was, nothing leaks, nothing dangles. */
   async judge(): Promise<void> {
     for (let at = 0; at < KEYS; at += 1) await this.#settle(at);
     const listed = await this.#s3.send(new ListObjectsV2Command({ Bucket: BUCKET }));
@@ -92,6 +118,7 @@ export class ObjectSubject implements Subject {
       this.tally.lost += 1;
       this.notes.push(`${keyOf(at)} is ${names.has(keyOf(at)) ? "listed" : "not listed"}`);
     });
+    await this.#announced?.judge();
     await this.#consistency();
   }
 

@@ -26,10 +26,14 @@ export interface Subject {
   readonly service: Service;
   /** Names of its processes in the constellation: killed in turn, and all together when the power is cut. */
   readonly nodes: readonly string[];
+  /** Processes that its work needs besides: at times one is killed too, wherever it stands. */
+  readonly beside: readonly string[];
   /** Names of the failpoints that its load passes. */
   readonly points: readonly string[];
   /** A point that is not reached by then after a start is not on this load's way: the process is killed where it stands. */
   readonly reachMs: number;
+  /** Nor before so many operations were acknowledged, on a busy machine for a few times as long. */
+  readonly reachOperations: number;
   /** Whether its work goes on while processes are down: what waits for an answer then sees several of them die. */
   readonly worksThroughRestarts: boolean;
   readonly tally: Tally;

@@ -26,9 +26,11 @@ interface Batch {
 export class BatchSubject implements Subject {
   readonly service = "storage-proxy";
   readonly nodes: readonly string[];
+  readonly beside = [];
   /** Of batches it is not used with failpoints. */
   readonly points: readonly string[] = [];
   readonly reachMs = 0;
+  readonly reachOperations = 0;
   readonly worksThroughRestarts = true;
   readonly tally = newTally();
   readonly notes: string[] = [];

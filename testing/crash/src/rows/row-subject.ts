@@ -46,8 +46,10 @@ export interface Clients {
 export class RowSubject implements Subject {
   readonly service: RowService;
   readonly nodes: readonly string[];
+  readonly beside = [];
   readonly points: readonly string[];
   readonly reachMs = REACH_MS;
+  readonly reachOperations = 0;
   readonly worksThroughRestarts = true;
   readonly tally = newTally();
   readonly notes: string[] = [];

@@ -1,0 +1,127 @@
+// One bucket of which every change is written down: what clients sent, what was answered, what is there.
+import { createHash, randomBytes } from "node:crypto";
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectVersionsCommand,
+  type ListObjectVersionsCommandOutput,
+  PutObjectCommand,
+  type PutObjectCommandInput,
+  type S3Client,
+} from "@aws-sdk/client-s3";
+import { isIndeterminate } from "@concord/constellation";
+import type { Tally } from "../subject.ts";
+import { type Fate, type ListedVersion, VersionLedger, type VersionName } from "./version-ledger.ts";
+
+const KIB = 1024;
+/** In the row, one block of a blob, several blocks. */
+const SIZES = [200, 16 * KIB + 1, 90 * KIB];
+const READERS = 8;
+
+const md5 = (bytes: Uint8Array): string => createHash("md5").update(bytes).digest("hex");
+
+interface Answered {
+  readonly $metadata: { readonly httpStatusCode?: number; readonly requestId?: string };
+}
+
+export class LoggedBucket {
+  readonly name: string;
+  readonly ledger: VersionLedger;
+  /** Of versions that only the listing knows, too. */
+  readonly fateOf: (key: string) => Fate;
+  readonly #s3: S3Client;
+  readonly #tally: Tally;
+  #puts = 0;
+
+  constructor(name: string, { s3, tally, fateOf }: { s3: S3Client; tally: Tally; fateOf: (key: string) => Fate }) {
+    this.name = name;
+    this.ledger = new VersionLedger(name);
+    this.fateOf = fateOf;
+    this.#s3 = s3;
+    this.#tally = tally;
+  }
+
+  async put(Key: string, fate: Fate, more: Partial<PutObjectCommandInput> = {}): Promise<VersionName> {
+    this.#puts += 1;
+    const Body = randomBytes(SIZES[this.#puts % SIZES.length]!);
+    const etag = md5(Body);
+    this.ledger.sent(Key, etag);
+    const { VersionId = "null" } = await this.#send(`a put of ${Key}`, () =>
+      this.#s3.send(new PutObjectCommand({ ...more, Bucket: this.name, Key, Body })),
+    );
+    const name = { key: Key, id: VersionId };
+    this.ledger.acknowledged({ ...name, etag }, fate);
+    return name;
+  }
+
+  /** A delete marker. */
+  async hide(Key: string, fate: Fate): Promise<void> {
+    const { VersionId } = await this.#send(`a delete of ${Key}`, () => this.#s3.send(new DeleteObjectCommand({ Bucket: this.name, Key })));
+    this.ledger.acknowledged({ key: Key, id: VersionId!, etag: undefined }, fate);
+  }
+
+  async remove(name: VersionName, more: { readonly BypassGovernanceRetention?: boolean } = {}): Promise<void> {
+    this.ledger.removing(name);
+    const removal = new DeleteObjectCommand({ ...more, Bucket: this.name, Key: name.key, VersionId: name.id });
+    await this.#send(`a removal of ${name.key}`, () => this.#s3.send(removal));
+    this.ledger.removed(name);
+  }
+
+  /** What locks forbid: done all the same, it is lost. An error that is no refusal says nothing. */
+  async forbidden(what: string, send: () => Promise<Answered>): Promise<void> {
+    try {
+      await this.#send(what, send);
+    } catch (error) {
+      const { httpStatusCode } = (error as Partial<Answered>).$metadata ?? {};
+      if (httpStatusCode === 403) return;
+      throw error;
+    }
+    this.#tally.lost += 1;
+  }
+
+  /** Newest of a key first; delete markers behind all objects. */
+  async list(): Promise<readonly ListedVersion[]> {
+    const objects: ListedVersion[] = [];
+    const markers: ListedVersion[] = [];
+    let place: { readonly KeyMarker?: string | undefined; readonly VersionIdMarker?: string | undefined } | undefined = {};
+    while (place !== undefined) {
+      const page: ListObjectVersionsCommandOutput = await this.#s3.send(new ListObjectVersionsCommand({ Bucket: this.name, ...place }));
+      for (const { Key, VersionId, ETag } of page.Versions ?? [])
+        objects.push({ key: Key!, id: VersionId!, etag: ETag!.replaceAll('"', "") });
+      for (const { Key, VersionId } of page.DeleteMarkers ?? []) markers.push({ key: Key!, id: VersionId!, etag: undefined });
+      const { IsTruncated, NextKeyMarker: KeyMarker, NextVersionIdMarker: VersionIdMarker } = page;
+      place = IsTruncated === true ? { KeyMarker, VersionIdMarker } : undefined;
+    }
+    return [...objects, ...markers];
+  }
+
+  /** Every version byte by byte; what is wrong, in words. */
+  async verify(listed: readonly ListedVersion[]): Promise<readonly string[]> {
+    const wrong: string[] = [];
+    const waiting = listed.filter(({ etag }) => etag !== undefined).values();
+    const read = async (): Promise<void> => {
+      for (const { key, id, etag } of waiting) {
+        const version = id === "null" ? {} : { VersionId: id };
+        const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, ...version }));
+        const found = md5(await Body!.transformToByteArray());
+        if (found !== etag) wrong.push(`${this.name}: ${key}?versionId=${id} has bytes of ${found}, not ${etag}`);
+      }
+    };
+    await Promise.all(Array.from({ length: READERS }, read));
+    return wrong;
+  }
+
+  /** Counted; what was refused must not be announced. */
+  async #send<Answer extends Answered>(what: string, send: () => Promise<Answer>): Promise<Answer> {
+    try {
+      const answer = await send();
+      this.#tally.acknowledged += 1;
+      return answer;
+    } catch (error) {
+      const { httpStatusCode = 0, requestId } = (error as Partial<Answered>).$metadata ?? {};
+      if (requestId !== undefined && httpStatusCode >= 400 && httpStatusCode < 500) this.ledger.refused(requestId, what);
+      if (isIndeterminate(error)) this.#tally.indeterminate += 1;
+      throw error;
+    }
+  }
+}
