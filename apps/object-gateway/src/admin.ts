@@ -53,14 +53,14 @@ async function scrubOf({ scrubber }: GatewayStore): Promise<object> {
 }
 
 async function consistencyOf({ context }: GatewayStore): Promise<Consistency> {
-  const { blobs, referenced, inGarbage, leaked, leakedBytes, dangling } = await checkConsistency(context);
+  const { blobs, referenced, inGarbage, leaked, leakedBytes, strayBodies, dangling } = await checkConsistency(context);
   return {
     blobs,
     referenced,
     garbage: inGarbage,
-    leaked: leaked.map(({ oid }) => oid),
-    leakedBytes,
-    dangling: dangling.map(({ oid, partition }) => oid ?? `a part row in ${partition}`),
+    leaked: [...leaked.map(({ oid }) => oid), ...strayBodies.map(({ partition }) => `a body row in ${partition}`)],
+    leakedBytes: strayBodies.reduce((sum, { lengthBytes }) => sum + lengthBytes, leakedBytes),
+    dangling: dangling.map(({ oid, partition, reason }) => oid ?? `${reason} in ${partition}`),
     danglingRefs: dangling.length,
   };
 }

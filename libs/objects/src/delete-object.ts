@@ -4,7 +4,7 @@ import type { DeleteCondition, Deleted } from "./api.ts";
 import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites, leaveNumber } from "./events/event-writes.ts";
-import { countUsage, headOf, leftBy } from "./head-row.ts";
+import { bodyLeftBy, countUsage, headOf, leftBy } from "./head-row.ts";
 import { checkRemovable, type Bypass } from "./locks.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
@@ -136,7 +136,7 @@ export async function removalOf(
   const number = nextVersion(found.version, context.clock, guid);
   const event = await eventWrites(context, view, { name: `${by}:Delete`, number, versionId: versionIdOf(nameOf(found)) });
   const left = leftBy(found.row);
-  const garbage = left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })];
+  const garbage = left === undefined ? bodyLeftBy(key, found.row) : [putGarbage(context, guid, { bucket, key, what: left })];
   const rest = found.isCurrent
     ? await promote(context, view, number)
     : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
@@ -164,6 +164,7 @@ export async function deletionOf(
       { kind: "delete", key: headKey(key) },
       ...leaveNumber(context, view, number),
       ...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]),
+      ...bodyLeftBy(key, found.row),
       ...countUsage(found.row, undefined),
       ...(await eventWrites(context, view, { name: `${by}:Delete`, number })),
     ],

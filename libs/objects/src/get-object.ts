@@ -1,5 +1,6 @@
-import { ConcordError, spanOver, unreachable } from "@concord/runtime";
+import { assert, ConcordError, spanOver, unreachable } from "@concord/runtime";
 import type { ByteRange, FoundObject, HeadRequest, ObjectStore, Precondition } from "./api.ts";
+import { openBeside, type OpenContent } from "./body-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { checkCustomerKey, openChecksum, openDataKey, type DataKey } from "./encryption/data-keys.ts";
 import { openBlob, openInline, openPart } from "./encryption/open-content.ts";
@@ -76,20 +77,40 @@ export function shownChecksum(
  * The object as it is now: an overwrite or delete while its bytes are streamed does not touch them, since garbage waits longer than
  * the longest request (OGD10). Also RANGE_UNSATISFIABLE; CORRUPT_DATA while streaming.
  */
-export async function getObject(
-  context: ObjectStoreContext,
-  request: {
-    readonly bucket: string;
-    readonly key: string;
-    readonly range: ByteRange | undefined;
-    readonly precondition: Precondition;
-    readonly part: number | undefined;
-    readonly versionId?: string | undefined;
-    readonly customerKey?: Uint8Array | undefined;
-  },
-): Promise<FoundObject> {
+export async function getObject(context: ObjectStoreContext, request: GetRequest): Promise<FoundObject> {
   const endsAtMs = context.clock.monotonicMs() + context.limits.longestRequestMs;
-  const { view, object } = await find(context, request);
+  let missed: bigint | undefined;
+  for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
+    const { view, object } = await find(context, request);
+    const { span, key } = await openRequested(context, object, request);
+    const content = await openBeside(context, view, object.content);
+    if (content !== undefined) {
+      const bytes =
+        key === undefined ? contentBytes(context, view, content, span) : openedBytes(context, view, { object, content, key }, span);
+      return { object: shown(object, key), ...span, bytes: until(context, endsAtMs, span.lengthBytes, bytes) };
+    }
+    // It goes with its version only, so another look shows another version, or none (I23).
+    missed = refuseDangling(context, object.content, missed);
+  }
+  throw new ConcordError("WRITE_CONFLICT", "too many others write this object");
+}
+
+export interface GetRequest {
+  readonly bucket: string;
+  readonly key: string;
+  readonly range: ByteRange | undefined;
+  readonly precondition: Precondition;
+  readonly part: number | undefined;
+  readonly versionId?: string | undefined;
+  readonly customerKey?: Uint8Array | undefined;
+}
+
+/** What of the object is wanted, if its conditions hold, and the key of its data. */
+async function openRequested(
+  context: ObjectStoreContext,
+  object: StoredObject,
+  request: GetRequest,
+): Promise<{ readonly span: Span; readonly key: DataKey | undefined }> {
   checkReadCondition(request.precondition, object);
   checkCustomerKey(object.encryption, request.customerKey);
   if (request.range !== undefined && request.part !== undefined) {
@@ -98,8 +119,15 @@ export async function getObject(
   const span = request.part === undefined ? spanOfRange(object, request.range) : spanOfPart(object, request.part);
   const { encryption } = object;
   const key = encryption === undefined ? undefined : await openDataKey(context, encryption, request, request.customerKey);
-  const bytes = key === undefined ? contentBytes(context, view, object.content, span) : openedBytes(context, view, { object, key }, span);
-  return { object: shown(object, key), ...span, bytes: until(context, endsAtMs, span.lengthBytes, bytes) };
+  return { span, key };
+}
+
+/** The GUID of the body that was gone. CORRUPT_DATA: the row that was found after that says that it is there. */
+function refuseDangling(context: ObjectStoreContext, content: Content, missed: bigint | undefined): bigint {
+  assert(content.kind === "beside", "only a body beside its row can be gone");
+  if (content.guid !== missed) return content.guid;
+  context.metrics.count("objects_dangling_total");
+  throw new ConcordError("CORRUPT_DATA", "the body of the object has no row");
 }
 
 /** In a bucket that has versions, an object from before has its version too. */
@@ -138,7 +166,7 @@ export function spanOfPart(object: StoredObject, part: number): Span {
   throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such part", { metadata: { part: String(part) } });
 }
 
-function contentBytes(context: ObjectStoreContext, view: ShardView, content: Content, span: Span): AsyncIterable<Uint8Array> {
+function contentBytes(context: ObjectStoreContext, view: ShardView, content: OpenContent, span: Span): AsyncIterable<Uint8Array> {
   switch (content.kind) {
     case "inline":
       return once(content.bytes.subarray(span.offset, span.offset + span.lengthBytes));
@@ -155,10 +183,9 @@ function contentBytes(context: ObjectStoreContext, view: ShardView, content: Con
 function openedBytes(
   context: ObjectStoreContext,
   view: ShardView,
-  { object, key }: { readonly object: StoredObject; readonly key: DataKey },
+  { object: { sizeBytes }, content, key }: { readonly object: StoredObject; readonly content: OpenContent; readonly key: DataKey },
   span: Span,
 ): AsyncIterable<Uint8Array> {
-  const { content, sizeBytes } = object;
   switch (content.kind) {
     case "inline":
       return once(openInline(key, content.bytes, sizeBytes, span));

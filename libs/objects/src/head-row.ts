@@ -2,7 +2,7 @@ import { corrupt } from "@concord/codec";
 import type { MetadataRow, MetadataWrite } from "@concord/ports";
 import { unreachable } from "@concord/runtime";
 import { decodeRow } from "./row-codec.ts";
-import { usageKey } from "./row-keys.ts";
+import { bodyKey, usageKey } from "./row-keys.ts";
 import type { DeleteMarker, GcEntry, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
@@ -34,6 +34,7 @@ export function leftBy(object: VersionRow | undefined): GcEntry["what"] | undefi
   const { content } = object;
   switch (content.kind) {
     case "inline":
+    case "beside":
       return undefined;
     case "blob":
       return { kind: "blobs", oids: [content.oid] };
@@ -42,6 +43,12 @@ export function leftBy(object: VersionRow | undefined): GcEntry["what"] | undefi
     default:
       return unreachable(content);
   }
+}
+
+/** What the commit in which a version goes removes with it: a body beside its row (I23). */
+export function bodyLeftBy(key: string, object: VersionRow | undefined): readonly MetadataWrite[] {
+  if (object?.kind !== "object" || object.content.kind !== "beside") return [];
+  return [{ kind: "delete", key: bodyKey(key, object.content.guid) }];
 }
 
 /** Objects and bytes of a shard, changed in the same batch as the head row, so exact (OGD16). */

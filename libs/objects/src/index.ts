@@ -7,6 +7,7 @@ export { createObjectStore, objectStoreContext } from "./object-store.ts";
 export { OBJECT_LIMITS, type ObjectLimits } from "./limits.ts";
 export { checkBucketName, checkKey } from "./names.ts";
 export { scanBuckets } from "./bucket-row.ts";
+export type { StrayBody } from "./consistency/body-findings.ts";
 export { checkConsistency, type ConsistencyReport, type LeakedBlob } from "./consistency/check.ts";
 export type { DanglingReference } from "./consistency/row-findings.ts";
 export type { ScrubFinding } from "./consistency/scrub-page.ts";

@@ -2,8 +2,10 @@ import type { BackoffLimits } from "@concord/runtime";
 
 /** Every limit of the store. Each store has its own copy, so tests and operators can choose. */
 export interface ObjectLimits {
-  /** Objects up to this size live in their row (OGD14). */
+  /** Objects up to this size live in rows (OGD14). */
   readonly inlineBytesMax: number;
+  /** Of those, what is stored of objects up to this size is in the head row itself; of others in a row beside it. */
+  readonly headBytesMax: number;
   /** One upload or part. */
   readonly blobBytesMax: number;
   /** A completed upload. */
@@ -43,6 +45,7 @@ export interface ObjectLimits {
 
 export const OBJECT_LIMITS: ObjectLimits = {
   inlineBytesMax: 16 * 1024,
+  headBytesMax: 256,
   blobBytesMax: 5 * 1024 ** 3,
   objectBytesMax: 5 * 1024 ** 4,
   writeBytes: 1024 * 1024,

@@ -31,7 +31,7 @@ test("put: a small object: in its row, with its attributes and checksum", async 
   });
   assert.deepEqual(stored, { etag: md5(Buffer.from("hello")), checksum, modifiedMs: fixture.clock.nowMs() });
   const object = await fixture.store.headObject({ bucket: "photos", key: "a", precondition: {} });
-  assert.deepEqual([object.attributes, object.checksum, object.sizeBytes, object.content.kind], [attributes, checksum, 5, "inline"]);
+  assert.deepEqual([object.attributes, object.checksum, object.sizeBytes, object.content.kind], [attributes, checksum, 5, "beside"]);
   assert.equal(Buffer.from((await get(fixture, "a"))!).toString(), "hello");
 });
 

@@ -1,5 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
+import { headToRestore, placedIn } from "./body-rows.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { encryptedRow, newDataKey, type DataKey, type EncryptionRequest } from "./encryption/data-keys.ts";
@@ -8,8 +9,8 @@ import { countUsage, headOf } from "./head-row.ts";
 import { checkAskedLock, lockOfNew } from "./locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
-import { headKey, nullVersionKey, versionKey } from "./row-keys.ts";
-import type { EventName, ObjectAcl, ObjectAttributes, ObjectLock, StoredObject } from "./rows.ts";
+import { bodyKey, headKey, nullVersionKey, versionKey } from "./row-keys.ts";
+import type { Content, EventName, ObjectAcl, ObjectAttributes, ObjectLock, StoredObject } from "./rows.ts";
 import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
@@ -59,7 +60,7 @@ export async function putObject(context: ObjectStoreContext, request: PutRequest
   // Without a key for what is to be encrypted nothing is stored (OGD23).
   const dataKey = request.encryption === undefined ? undefined : await newDataKey(context, request.encryption, request, guid);
   // 2. The bytes: small ones stay in memory, others go to a sealed blob (I1).
-  const blob = { bucket, key, part: undefined, guid, replaces: view.rows[0] };
+  const blob = { bucket, key, part: undefined, guid, replaces: await headToRestore(context, view) };
   const target = { view, blob, inlineBytesMax: context.limits.inlineBytesMax };
   const body = await storeBody(context, request.body, { ...target, key: dataKey && { key: dataKey, part: 0, guid } });
   // 3. The row: one commit, visible and durable at once.
@@ -112,7 +113,8 @@ async function commitHead(
     const next = await succeed(context, view, guid);
     // By the header that the commit names: the default that is in force then.
     const lock = await lockOfNew(context, view.header.row, upload.lock);
-    const object = newObject(context, upload, next, lock);
+    const placed = placedIn(context, guid, body.content);
+    const object = newObject(context, upload, { next, lock, content: placed.content });
     const { versionId } = storedAs(object);
     const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
     const result = await commitOrResolve(context, {
@@ -121,7 +123,14 @@ async function commitHead(
       deciding: { key, observed: view.rows[0]?.version },
       movedTo: next.version === undefined ? nullVersionKey(view.key) : versionKey(view.key, next.version),
       conditions: next.conditions,
-      writes: [putRow(key, next.rowVersion, object), ...next.writes, ...countUsage(next.replaced, object), ...event],
+      writes: [
+        putRow(key, next.rowVersion, object),
+        // With the row that says so, and under its version (I23).
+        ...(placed.body === undefined ? [] : [putRow(bodyKey(view.key, guid), next.rowVersion, placed.body)]),
+        ...next.writes,
+        ...countUsage(next.replaced, object),
+        ...event,
+      ],
       names: body.names,
     });
     return { object, result };
@@ -155,13 +164,18 @@ function fencedError(applied: "no" | "unknown"): ConcordError {
   return new ConcordError("OUTCOME_UNKNOWN", "the store did not say whether the object was stored; it is not there now");
 }
 
+interface NewVersion {
+  readonly next: Succession;
+  readonly lock: Pick<StoredObject, "lock">;
+  readonly content: Content;
+}
+
 function newObject(
   context: ObjectStoreContext,
   { body, key, attributes, acl }: Upload,
-  { version }: Succession,
-  lock: Pick<StoredObject, "lock">,
+  { next: { version }, lock, content }: NewVersion,
 ): StoredObject {
-  const { content, sizeBytes, md5Hex } = body;
+  const { sizeBytes, md5Hex } = body;
   const more = {
     ...(version === undefined ? {} : { version }),
     ...(acl === undefined ? {} : { acl }),

@@ -1,11 +1,11 @@
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
-import { parseOid, oidOf, type Oid } from "@concord/ports";
+import type { Oid } from "@concord/ports";
 import { assert, unreachable } from "@concord/runtime";
 import type {
+  BodyRow,
   BucketRow,
   BucketSettings,
   ChecksumAlgorithm,
-  Content,
   DeleteMarker,
   EpochRow,
   EventRow,
@@ -30,6 +30,7 @@ import type {
 import { readEvent, readShardEvents, writeEvent, writeShardEvents } from "./events/event-rows.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
 import { needsFields, readFields, readLocking, readPartFields, writeFields, writeLocking } from "./row-fields.ts";
+import { readContent, readOid, writeContent, writeOid } from "./row-content.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
 import { readList, readOneOf, readOptional, readTexts, writeOptional, writeTexts } from "./row-values.ts";
 
@@ -39,11 +40,10 @@ const VERSION = 1;
 const ACL_VERSION = 2;
 /** Of objects and uploads with what a lock says of them: `row-fields.ts` (decision 0020). */
 const FIELDS_VERSION = 3;
-/** Sequences of blobs have 48 bits. */
-const SEQUENCE_END = 2 ** 48;
 
 export type Row =
   | StoredObject
+  | BodyRow
   | DeleteMarker
   | UploadRow
   | PartRow
@@ -71,6 +71,7 @@ const KIND_TAGS = {
   "lock-time": 18,
   event: 24,
   "last number": 25,
+  body: 27,
 } as const;
 /** Rows that have what versioned buckets need besides: others are written as they always were. */
 const VERSIONED_TAGS = { object: 9, header: 11, bucket: 12 } as const;
@@ -80,7 +81,6 @@ const CONFIGURED_TAGS = { header: 13, bucket: 14 } as const;
 const LOCKING_TAGS = { header: 16, bucket: 17 } as const;
 /** Of a bucket with event rules: a gateway that does not know events refuses its writes. */
 const EVENTS_TAG = 26;
-const CONTENT_TAGS = { inline: 1, blob: 2, parts: 3 } as const;
 const STATE_TAGS = { open: 1, completing: 2, done: 3, doneVersion: 4 } as const;
 const GARBAGE_TAGS = { blobs: 1, upload: 2, "last number": 3 } as const;
 // Append only: the position is what is stored.
@@ -91,7 +91,7 @@ const VERSIONINGS = ["enabled", "suspended"] as const;
 const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as const;
 
 export function encodeRow(row: Row): Uint8Array {
-  const writer = new ByteWriter(row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0);
+  const writer = new ByteWriter(expectedBytes(row));
   if (row.kind === "object" || row.kind === "upload") {
     if (needsFields(row)) return encodeWithFields(writer, row);
     if (row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
@@ -148,10 +148,19 @@ export function encodeRow(row: Row): Uint8Array {
       break;
     case "last number":
       break;
+    case "body":
+      writer.bytes(row.bytes);
+      break;
     default:
       unreachable(row);
   }
   return writer.finish();
+}
+
+/** For rows that hold a body: a buffer that need not grow. */
+function expectedBytes(row: Row): number {
+  if (row.kind === "body") return row.bytes.length + 16;
+  return row.kind === "object" && row.content.kind === "inline" ? row.content.bytes.length + 1024 : 0;
 }
 
 /** CORRUPT_DATA when it is no row of a known version. */
@@ -233,6 +242,7 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
         oids: row.what.kind === "blobs" ? row.what.oids : [],
         uploadId: row.what.kind === "upload" ? row.what.uploadId : undefined,
       };
+    case "body":
     case "marker":
     case "upload":
     case "header":
@@ -251,6 +261,8 @@ export function referencesOf(row: Row): { readonly oids: readonly Oid[]; readonl
 
 function readRow(reader: ByteReader, tag: number): Row {
   switch (tag) {
+    case KIND_TAGS.body:
+      return { kind: "body", bytes: reader.bytes() };
     case KIND_TAGS.object:
       return readObject(reader);
     case VERSIONED_TAGS.object:
@@ -366,44 +378,6 @@ function readObject(reader: ByteReader): StoredObject {
   const attributes = readAttributes(reader);
   const checksum = readOptional(reader, readChecksum);
   return { kind: "object", content: readContent(reader), sizeBytes, etag, modifiedMs, attributes, checksum };
-}
-
-function writeContent(writer: ByteWriter, content: Content): void {
-  writer.u8(CONTENT_TAGS[content.kind]);
-  switch (content.kind) {
-    case "inline":
-      writer.bytes(content.bytes);
-      return;
-    case "blob":
-      writeOid(writer, content.oid);
-      writeNumber(writer, content.lengthBytes);
-      return;
-    case "parts":
-      writer.u64(content.uploadId).varint(content.parts.length);
-      for (const part of content.parts) {
-        writer.varint(part.number);
-        writeNumber(writer, part.lengthBytes);
-      }
-      return;
-    default:
-      unreachable(content);
-  }
-}
-
-function readContent(reader: ByteReader): Content {
-  const tag = reader.u8();
-  switch (tag) {
-    case CONTENT_TAGS.inline:
-      return { kind: "inline", bytes: reader.bytes() };
-    case CONTENT_TAGS.blob:
-      return { kind: "blob", oid: readOid(reader), lengthBytes: readNumber(reader) };
-    case CONTENT_TAGS.parts: {
-      const uploadId = reader.u64();
-      return { kind: "parts", uploadId, parts: readList(reader, () => ({ number: reader.varint(), lengthBytes: readNumber(reader) })) };
-    }
-    default:
-      throw corrupt(`content of unknown kind ${tag}`);
-  }
 }
 
 function writeUpload(writer: ByteWriter, row: UploadRow): void {
@@ -583,16 +557,4 @@ function writeNamedParts(writer: ByteWriter, parts: readonly NamedPart[]): void 
 
 function readNamedParts(reader: ByteReader): NamedPart[] {
   return readList(reader, () => ({ number: reader.varint(), etag: reader.text() }));
-}
-
-function writeOid(writer: ByteWriter, oid: Oid): void {
-  const { epoch, sequence } = parseOid(oid);
-  writer.u32(epoch).u64(BigInt(sequence));
-}
-
-function readOid(reader: ByteReader): Oid {
-  const epoch = reader.u32();
-  const sequence = readNumber(reader);
-  if (epoch === 0 || sequence >= SEQUENCE_END) throw corrupt("a name no blob can have");
-  return oidOf(epoch, sequence);
 }

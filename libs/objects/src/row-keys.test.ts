@@ -6,6 +6,7 @@ import { toHex } from "@concord/runtime";
 import {
   afterKey,
   afterPrefix,
+  bodyKey,
   bucketKey,
   bucketPartition,
   contentSpan,
@@ -18,12 +19,15 @@ import {
   headKey,
   headSpan,
   instanceKey,
+  isBodyKey,
+  keyOfBody,
   keyOfHead,
   lastNumberKey,
   numberOfPart,
   partKey,
   partSpan,
   shardOf,
+  spanOf,
   targetOfEvent,
   doneUploadKey,
   uploadKey,
@@ -33,6 +37,7 @@ import {
   uploadsOfKeySpan,
   usageKey,
   versionKey,
+  versionsOfKeySpan,
   type KeySpan,
 } from "./row-keys.ts";
 
@@ -116,6 +121,7 @@ test("row keys: a partition's content: all but header and usage", () => {
     headKey(""),
     event,
     lastNumberKey("a"),
+    bodyKey("a", 1n),
     uploadKey("a", 1n),
     doneUploadKey("a", 1n),
     partKey("a", 1n, 1),
@@ -130,6 +136,22 @@ test("row keys: after a prefix and after a key: the least that lies behind", () 
   assert.deepEqual(afterPrefix(Uint8Array.of(1, 0xff, 0xff)), Uint8Array.of(2));
   assert.throws(() => afterPrefix(Uint8Array.of(0xff)));
   assert.deepEqual(afterKey(Uint8Array.of(1)), Uint8Array.of(1, 0));
+});
+
+test("row keys: bodies: by key and GUID, in no span of heads, versions or uploads", () => {
+  const texts = fc.string({ maxLength: 4, unit: "binary" });
+  fc.assert(
+    fc.property(texts, texts, fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }), (key, other, guid) => {
+      const body = bodyKey(key, guid);
+      assert.ok(isBodyKey(body));
+      assert.equal(keyOfBody(body), key);
+      for (const span of [headSpan(), spanOf(headKey(other)), versionsOfKeySpan(other), uploadSpan(), garbageSpan()])
+        assert.ok(!inside(body, span));
+    }),
+  );
+  assert.notDeepEqual(bodyKey("a", 1n), bodyKey("a", 2n));
+  for (const key of [headKey("a"), versionKey("a", { commit: 1n, guid: 1n, isNull: false }), partKey("a", 1n, 1)])
+    assert.ok(!isBodyKey(key));
 });
 
 test("row keys: shards: every key in one, all of them used", () => {

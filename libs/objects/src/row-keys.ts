@@ -17,6 +17,8 @@ const HEAD = 0x10;
 const VERSION = 0x11;
 /** The null version of a key that is not current: at most one, so a write that replaces it needs no search. */
 const NULL_VERSION = 0x12;
+/** Bodies beside the rows of their versions, by key and GUID of the put: apart from heads and versions, so that no listing passes over them. */
+const BODY = 0x13;
 const UPLOAD = 0x20;
 const PART = 0x21;
 /** Uploads that are done: not among those that listings read. */
@@ -84,6 +86,17 @@ export const nullVersionKey = (key: string): Uint8Array => keyed(NULL_VERSION, k
 
 /** Versions of one key that are not current, newest first, without a null version. */
 export const versionsOfKeySpan = (key: string): KeySpan => spanOf(keyed(VERSION, key).finish());
+
+export function bodyKey(key: string, guid: bigint): Uint8Array {
+  return keyed(BODY, key).u64(guid).finish();
+}
+
+export const isBodyKey = (rowKey: Uint8Array): boolean => rowKey[0] === BODY;
+
+export function keyOfBody(rowKey: Uint8Array): string {
+  assert(isBodyKey(rowKey), "only a body has a body's key");
+  return decoder.decode(readOrderedBytes(new ByteReader(rowKey.subarray(1))));
+}
 
 /** Of a head or of a version that is not current. */
 export function keyOfObject(rowKey: Uint8Array): string {

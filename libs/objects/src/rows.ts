@@ -22,8 +22,10 @@ export interface ObjectAttributes {
 }
 
 export type Content =
-  /** At most INLINE_BYTES_MAX, in the row itself (OGD14). */
+  /** In the row itself (OGD14). */
   | { readonly kind: "inline"; readonly bytes: Uint8Array }
+  /** In a row of the same partition: `bodyKey` of the object's key and the GUID of its put. What moves or changes the object's row leaves it where it is. */
+  | { readonly kind: "beside"; readonly guid: bigint }
   /** The length is that of the object: an encrypted blob is longer. */
   | { readonly kind: "blob"; readonly oid: Oid; readonly lengthBytes: number }
   /** The parts stay rows of the upload (OGD11): numbers and lengths in order, so that a range needs only the parts it touches. */
@@ -70,6 +72,15 @@ export interface StoredObject {
   readonly lock?: ObjectLock;
   /** Absent: it is stored as it came. */
   readonly encryption?: ObjectEncryption;
+}
+
+/**
+ * Bytes of a version whose row says `beside`: put by the commit that puts the version, and gone with the commit in which the version goes. Its row
+ * has the version of that first commit for ever, which is the version's name where its bucket keeps versions.
+ */
+export interface BodyRow {
+  readonly kind: "body";
+  readonly bytes: Uint8Array;
 }
 
 export type RetentionMode = "GOVERNANCE" | "COMPLIANCE";

@@ -4,7 +4,7 @@ import { assert, ConcordError, unreachable } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { leaveNumber, takeNumber } from "./events/event-writes.ts";
-import { leftBy, versionOf, type VersionRow } from "./head-row.ts";
+import { bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";
 import { checkRemovable } from "./locks.ts";
 import { headKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
 import type { ObjectVersion, StoredObject } from "./rows.ts";
@@ -133,10 +133,11 @@ async function replacing(
   const left = leftBy(old);
   return {
     replaced: old?.kind === "object" ? old : undefined,
-    writes: left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })],
+    writes: [...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]), ...bodyLeftBy(key, old)],
   };
 }
 
+/** Its body, if there is one beside it, stays where it is (I23). */
 function moveAside(key: string, head: Versioned<VersionRow>, rowVersion: RowVersion): MetadataWrite {
   const version = nameOf(head);
   return putRow(versionKey(key, version), rowVersion, { ...head.row, version });

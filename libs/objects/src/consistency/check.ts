@@ -8,6 +8,7 @@ import { isNamed } from "../recovery/older-versions.ts";
 import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
 import type { Row } from "../row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
+import { strayBodies, type StrayBody } from "./body-findings.ts";
 import { danglingOf, inspecting, inspectOrDamaged, readableRow, type DanglingReference } from "./row-findings.ts";
 
 export interface LeakedBlob {
@@ -25,6 +26,8 @@ export interface ConsistencyReport {
   /** Blobs that no row names and no recovery or collection looks at again. Expected: none (OGD9). */
   readonly leaked: readonly LeakedBlob[];
   readonly leakedBytes: number;
+  /** Bodies beside rows that no version names. Expected: none. */
+  readonly strayBodies: readonly StrayBody[];
   /** Named by a row and not there whole. Expected: none. */
   readonly dangling: readonly DanglingReference[];
   /** Rows that cannot be read. */
@@ -37,6 +40,7 @@ interface Named {
   readonly references: Set<Oid>;
   readonly garbage: Set<Oid>;
   readonly dangling: DanglingReference[];
+  readonly strayBodies: StrayBody[];
   corruptRows: number;
 }
 
@@ -47,7 +51,7 @@ interface Named {
 export async function checkConsistency(context: ObjectStoreContext): Promise<ConsistencyReport> {
   // Blobs before rows: a blob that is named later than it was listed was in flight then.
   const blobs = await listBlobs(context);
-  const named: Named = { references: new Set(), garbage: new Set(), dangling: [], corruptRows: 0 };
+  const named: Named = { references: new Set(), garbage: new Set(), dangling: [], strayBodies: [], corruptRows: 0 };
   await scanPartition(context, SYSTEM_PARTITION, named);
   for await (const { row } of scanBuckets(context))
     for (let shard = 0; shard < row.shards; shard += 1) await scanPartition(context, bucketPartition(row.name, shard), named);
@@ -70,6 +74,7 @@ export async function checkConsistency(context: ObjectStoreContext): Promise<Con
     inFlight,
     leaked,
     leakedBytes: leaked.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
+    strayBodies: named.strayBodies,
     dangling: named.dangling,
     corruptRows: named.corruptRows,
   };
@@ -107,6 +112,7 @@ async function scanPartition(context: ObjectStoreContext, partition: string, nam
       else note(row, named);
     }
     named.dangling.push(...(await danglingOf(context, partition, page, inspecting(context))));
+    named.strayBodies.push(...(await strayBodies(context, partition, page)));
     if (page.length < PAGE) return;
     from = afterKey(page.at(-1)!.key);
   }

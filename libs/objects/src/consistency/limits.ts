@@ -4,6 +4,10 @@ export const SCRUB_PAGE = 100;
 export const SCRUB_PAGE_BYTES = 64 * 1024 * 1024;
 /** Blobs inspected at the same time. */
 export const SCRUB_INSPECTIONS = 8;
+/** Bodies beside rows that are read at once. */
+export const BODIES_AT_ONCE = 50;
+/** How often a scrub looks for the version of a body while its head changes. */
+export const STRAY_LOOKS = 8;
 /** What a row, or a blob that is only looked up, counts at the scrub's rate: its look-ups cost about as much as reading so much. */
 export const SCRUB_ROW_BYTES = 4096;
 /** A scrub that is ahead of its rate by so long pauses. */

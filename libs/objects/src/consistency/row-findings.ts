@@ -6,17 +6,21 @@ import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import { afterKey, garbageSpan, keyOfObject, partKey, partSpan } from "../row-keys.ts";
 import { sealedLength } from "../encryption/frames.ts";
 import type { StoredObject } from "../rows.ts";
+import { missingBodies } from "./body-findings.ts";
 
 export interface DanglingReference {
   readonly partition: string;
   readonly rowKey: Uint8Array;
-  /** Undefined: a part row that an object counts on is not there. */
+  /** Undefined: a row that an object counts on, of a part or of its body, is not there, or not whole. */
   readonly oid: Oid | undefined;
-  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row";
+  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row" | "no body row";
 }
 
 /** What is wrong with a blob of this length; undefined: nothing. */
-export type BlobCheck = (oid: Oid, lengthBytes: number) => Promise<Exclude<DanglingReference["reason"], "no part row"> | undefined>;
+export type BlobCheck = (
+  oid: Oid,
+  lengthBytes: number,
+) => Promise<Exclude<DanglingReference["reason"], "no part row" | "no body row"> | undefined>;
 
 const PAGE = 500;
 
@@ -66,6 +70,7 @@ export async function danglingOf(
 ): Promise<readonly DanglingReference[]> {
   const suspects: { readonly found: MetadataRow; readonly dangling: DanglingReference }[] = [];
   const missing: DanglingReference[] = [];
+  const readableRows: (readonly [MetadataRow, Row])[] = [];
   for (const found of page) {
     const row = readableRow(found);
     const named = row === undefined ? undefined : blobOf(row);
@@ -74,7 +79,9 @@ export async function danglingOf(
       if (reason !== undefined) suspects.push({ found, dangling: { partition, rowKey: found.key, oid: named.oid, reason } });
     }
     if (row?.kind === "object") missing.push(...(await missingParts(context, partition, found, row)));
+    if (row !== undefined) readableRows.push([found, row]);
   }
+  missing.push(...(await missingBodies(context, partition, readableRows)));
   if (suspects.length === 0) return missing;
   // Garbage first: an upload whose GC entry is not there any more has no part rows any more either.
   const garbage = await garbageUploads(context, partition);

@@ -8,11 +8,14 @@ import { afterKey, bucketPartition, contentSpan } from "../row-keys.ts";
 import type { ScrubCounts, ScrubPlace } from "../rows.ts";
 import { leakedOf } from "./leaks.ts";
 import { SCRUB_PAGE, SCRUB_PAGE_BYTES, SCRUB_ROW_BYTES } from "./limits.ts";
+import { removeStray, strayBodies, type StrayBody } from "./body-findings.ts";
 import { blobOf, danglingOf, inspecting, isReadFailure, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
 
 /** What is wrong, as an operator looks for it. */
 export type ScrubFinding =
   | { readonly kind: "leaked"; readonly oid: Oid; readonly bucket: string; readonly key: string; readonly lengthBytes: number }
+  /** A body beside a row that no version names. */
+  | { readonly kind: "leaked"; readonly partition: string; readonly rowKey: string; readonly key: string; readonly lengthBytes: number }
   | {
       readonly kind: "dangling" | "damaged";
       readonly partition: string;
@@ -68,7 +71,7 @@ export async function scrubPage(
   }
 }
 
-/** Reports: what to do with an object whose data is gone is its owner's decision. */
+/** Reports: what to do with an object whose data is gone is its owner's decision. A body that no version names is removed. */
 async function scrubRows(
   context: ObjectStoreContext,
   { bucket, shard, from }: Extract<ScrubPlace, { readonly kind: "rows" }>,
@@ -93,9 +96,11 @@ async function scrubRows(
     blobs += 1;
     return check(oid, lengthBytes);
   });
+  const strays = await mendedStrays(context, partition, page);
   await meter(page.length * SCRUB_ROW_BYTES);
   const findings = [
     ...dangling.map(findingOf),
+    ...strays.map(({ rowKey, key, lengthBytes }) => ({ kind: "leaked", partition, rowKey: toHex(rowKey), key, lengthBytes }) as const),
     ...unreadable.map((key) => ({ kind: "unreadable", partition, rowKey: toHex(key) }) as const),
   ];
   const damaged = findings.filter(({ kind }) => kind === "damaged").length;
@@ -104,11 +109,20 @@ async function scrubRows(
     rows: page.length,
     blobs,
     bytes,
+    leaked: strays.length,
+    leakedBytes: strays.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
     dangling: dangling.length - damaged,
     damaged,
     unreadableRows: unreadable.length,
   };
   return { next: rowsBehind(bucket, shard, page, whole), counts, findings };
+}
+
+/** Bodies that no version names: removed. One that another request removed meanwhile was none. */
+async function mendedStrays(context: ObjectStoreContext, partition: string, page: readonly MetadataRow[]): Promise<readonly StrayBody[]> {
+  const strays: StrayBody[] = [];
+  for (const stray of await strayBodies(context, partition, page)) if (await removeStray(context, stray)) strays.push(stray);
+  return strays;
 }
 
 /** At least one row, and what its blobs hold is bounded: the place is recorded soon enough. */

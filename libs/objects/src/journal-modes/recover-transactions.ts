@@ -3,7 +3,7 @@ import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type 
 import { toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
+import { bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
 import { deletionOf, removalOf } from "../delete-object.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
@@ -89,7 +89,7 @@ async function isThere(context: ObjectStoreContext, oid: Oid): Promise<boolean> 
 async function restore(context: ObjectStoreContext, { oid, description, form }: BegunUpload): Promise<UploadFate> {
   if (form.kind !== "basic" || description.part !== undefined) return "referenced";
   const old = form.old === undefined ? undefined : versionOf(form.old).row;
-  if (leftBy(old) !== undefined) return "referenced";
+  if (leftBy(old) !== undefined || bodyLeftBy(description.key, old).length > 0) return "referenced";
   const partition = await partitionOf(context, description);
   const key = headKey(description.key);
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {

@@ -108,7 +108,7 @@ test("[OGD11] complete: repeated within a day: the same answer; after it, or wit
   assert.equal(await codeOf(complete(gateway, "k", uploadId, THREE)), "UPLOAD_UNKNOWN");
   await gateway.collector.runOnce();
   assert.deepEqual(await faults(gateway), []);
-  assert.equal(world.metadata.contents("photos/0").length, 2, "the header and the object: the upload's row is gone");
+  assert.equal(world.metadata.contents("photos/0").length, 3, "the header, the object and its body: the upload's row is gone");
 });
 
 test("complete: what is named must have arrived, as named, in order, large enough: the upload stays open", async () => {

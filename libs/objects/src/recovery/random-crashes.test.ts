@@ -25,7 +25,7 @@ import type { JournalMode } from "../upload-journal.ts";
 const KEYS = ["a", "b"];
 const A_YEAR_MS = 365 * 24 * 3600_000;
 
-type Action = "put" | "put-small" | "delete" | "multipart" | "abort" | "recover" | "collect" | "late" | "restart";
+type Action = "put" | "put-small" | "put-tiny" | "delete" | "multipart" | "abort" | "recover" | "collect" | "late" | "restart";
 
 interface Step {
   readonly action: Action;
@@ -43,6 +43,8 @@ const step: fc.Arbitrary<Step> = fc.record({
     "put",
     "put",
     "put-small",
+    "put-small",
+    "put-tiny",
     "delete",
     "multipart",
     "multipart",
@@ -147,8 +149,10 @@ class Run {
     const late = fates.includes("late");
     switch (action) {
       case "put":
-      case "put-small": {
-        const content = action === "put" ? bytes(name) : name;
+      case "put-small":
+      case "put-tiny": {
+        // In a blob, in a row beside the head, in the head.
+        const content = action === "put" ? bytes(name) : action === "put-small" ? name.padEnd(6, "-") : name;
         model.maybe(key, content, late);
         await put(gateway, key, content);
         if (!gateway.isDead()) model.sure(key, content);

@@ -1,13 +1,14 @@
 import { createHash } from "node:crypto";
 import { MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import { oidOf, type Oid } from "@concord/ports";
-import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, toHex, type Clock, type Timer } from "@concord/runtime";
 import type { ObjectStore, UploadBody } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import type { EncryptionContext } from "../encryption/data-keys.ts";
 import type { ObjectLimits } from "../limits.ts";
 import { createObjectStore, objectStoreContext } from "../object-store.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
+import { bodyKey, keyOfObject } from "../row-keys.ts";
 import type { StoredChecksum } from "../rows.ts";
 import type { NewBlob, BlobName, Resolution, UnresolvedCommit, UploadJournal } from "../upload-journal.ts";
 
@@ -146,7 +147,8 @@ export function openFixture(options: FixtureOptions = {}): Fixture {
     journal,
     unresolved: { add: (commit) => unresolved.push(commit) },
     shards: options.shards ?? 1,
-    ...(options.limits === undefined ? {} : { limits: options.limits }),
+    // Bodies of a few bytes are in the head row and beside it.
+    limits: { headBytesMax: 1, ...options.limits },
     ...(options.encryption === undefined ? {} : { encryption: options.encryption }),
   });
   return { context, store: createObjectStore(context), metadata, data, clock, journal, unresolved, counts };
@@ -238,6 +240,20 @@ export function referencesIn(fixture: Fixture): { readonly live: readonly Oid[];
   return { live: named((row) => row.kind !== "garbage"), garbage: named((row) => row.kind === "garbage") };
 }
 
+/** Bodies that no version names, or more than one; versions whose body is not there. */
+export function bodyFaultsOf({ metadata }: Pick<Fixture, "metadata">): readonly string[] {
+  const rows = metadata.contents().map(({ key, value }) => ({ key, row: decodeRow(value) }));
+  const stored = rows.filter(({ row }) => row.kind === "body").map(({ key }) => toHex(key));
+  const named = rows.flatMap(({ key, row }) =>
+    row.kind === "object" && row.content.kind === "beside" ? [toHex(bodyKey(keyOfObject(key), row.content.guid))] : [],
+  );
+  return [
+    ...stored.filter((body) => !named.includes(body)).map((body) => `leaked body ${body}`),
+    ...named.filter((body) => !stored.includes(body)).map((body) => `dangling body ${body}`),
+    ...named.filter((body, at) => named.indexOf(body) !== at).map((body) => `body named twice ${body}`),
+  ];
+}
+
 /** What is wrong with the stores when nothing runs and nothing is unresolved; empty: no leak, nothing dangling, nothing both live and garbage. */
 export function faultsOf(fixture: Fixture): readonly string[] {
   const { live, garbage } = referencesIn(fixture);
@@ -245,6 +261,7 @@ export function faultsOf(fixture: Fixture): readonly string[] {
   const stored = new Set(blobs.map(({ oid }) => oid));
   const named = new Set([...live, ...garbage]);
   return [
+    ...bodyFaultsOf(fixture),
     ...blobs.filter(({ oid }) => !named.has(oid)).map(({ oid }) => `leaked ${oid}`),
     ...live.filter((oid) => !stored.has(oid)).map((oid) => `dangling ${oid}`),
     ...live.filter((oid) => garbage.includes(oid)).map((oid) => `live and garbage ${oid}`),

@@ -110,7 +110,13 @@ export interface Gateway {
 }
 
 /** Small ones, so that parts and objects need few bytes. */
-export const TEST_LIMITS: Partial<ObjectLimits> = { inlineBytesMax: 10, partBytesMin: 20, resolveWaitMs: 500, writeBytes: 64 };
+export const TEST_LIMITS: Partial<ObjectLimits> = {
+  inlineBytesMax: 10,
+  headBytesMax: 3,
+  partBytesMin: 20,
+  resolveWaitMs: 500,
+  writeBytes: 64,
+};
 
 export class Killed extends Error {}
 
@@ -300,6 +306,7 @@ export async function faults(gateway: Gateway): Promise<readonly string[]> {
   const report = await checkConsistency(gateway.context);
   return [
     ...report.leaked.map(({ oid }) => `leaked ${oid}`),
+    ...report.strayBodies.map(({ key }) => `leaked body of ${key}`),
     ...report.dangling.map(({ oid, reason }) => `dangling ${oid ?? "part row"}: ${reason}`),
     ...(report.corruptRows === 0 ? [] : [`${report.corruptRows} corrupt rows`]),
   ];

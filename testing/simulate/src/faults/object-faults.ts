@@ -75,8 +75,42 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: VERSIONS,
-        search: "    writes: left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })],",
-        replace: "    writes: [],",
+        search:
+          "    writes: [...(left === undefined ? [] : [putGarbage(context, guid, { bucket, key, what: left })]), ...bodyLeftBy(key, old)],",
+        replace: "    writes: [...bodyLeftBy(key, old)],",
+      },
+    ],
+  },
+  {
+    name: "replaced-body-left",
+    about: "An overwrite leaves the body beside the row that it replaces: nothing names it any more, and nothing removes it (OGD4).",
+    scenario: "object",
+    edits: [{ file: VERSIONS, search: ", ...bodyLeftBy(key, old)],", replace: ", ...bodyLeftBy(key, undefined)]," }],
+  },
+  {
+    name: "moved-version-without-its-body",
+    about: "A put into a versioned bucket removes the body of the version that it moves: reads of that version by its id fail.",
+    scenario: "object",
+    edits: [
+      {
+        file: VERSIONS,
+        search: "      const writes = head === undefined ? [] : [moveAside(view.key, head, rowVersion)];",
+        replace:
+          "      const writes = head === undefined ? [] : [moveAside(view.key, head, rowVersion), ...bodyLeftBy(view.key, head.row)];",
+      },
+    ],
+  },
+  {
+    name: "get-does-not-look-again",
+    about: "A read that finds the head, and its body gone, does not look at the head again: an overwrite between the two answers 500.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/get-object.ts",
+        search: "    missed = refuseDangling(context, object.content, missed);",
+        replace:
+          '    missed = object.content.kind === "beside" ? object.content.guid : undefined;\n' +
+          "    missed = refuseDangling(context, object.content, missed);",
       },
     ],
   },
