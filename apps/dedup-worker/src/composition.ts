@@ -28,6 +28,7 @@ import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
 import { SOLE, type Ownership } from "./partitions/ownership.ts";
+import { sourceRules } from "./ingest/source-rules.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { WorkerPeers } from "./partitions/peers.ts";
 import { SharedListPart } from "./partitions/shared-list.ts";
@@ -74,7 +75,9 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   const authenticator = tokenAuthenticator([...tokensOf(config), ...ofWorkers]);
   const openKeyValue = host.openKeyValue ?? ((folder: string) => openOwn(folder, config, host));
   const { clientToken, nodeName } = config;
-  const peers = new WorkerPeers({ transport, nodeName, clientToken, workerToken });
+  const sources = sourceRules(config.sources);
+  const sourcesReserved = sources.areReserved;
+  const peers = new WorkerPeers({ transport, nodeName, clientToken, workerToken, sourcesReserved });
   const isShared = config.workers.length > 1 && (host.openMessages === undefined || host.membership !== undefined);
   let heartbeats: UdpMembership | undefined;
   const beats = (): UdpMembership | undefined =>
@@ -91,7 +94,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     log,
     drainGraceMs: config.drainGraceMs,
     services: (store) => {
-      const context = contextOf({ environment, peers, list: () => shared!.opened }, store);
+      const context = contextOf({ environment, peers, sources, list: () => shared!.opened }, store);
       return [...defineServices(context, authenticator, isShared), ...(beats()?.services ?? [])];
     },
     host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
@@ -215,9 +218,9 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
     windowMaxAgeMs: config.windowMaxAgeMs,
   });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
-  const forward: Forward = async (address, passed, acknowledge, budget) => {
+  const forward: Forward = async (address, passed, acknowledge, source, budget) => {
     const wanted = acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
-    return (await peers.ingest(address, passed, wanted, budget)).map(resultFromWire);
+    return (await peers.ingest(address, passed, wanted, source, budget)).map(resultFromWire);
   };
   const admit = (): Promise<void> => space.admit();
   return { meta, messages, partitions, ingest: new Ingest({ log: messages, partitions, place, forward, environment, admit }) };

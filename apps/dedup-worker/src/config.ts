@@ -3,9 +3,14 @@ import { memberShape } from "@concord/member-lists";
 import { SNAPSHOT_EVERY_MS_MIN, SNAPSHOTS_KEPT_MAX } from "@concord/dedup";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
-import { PARTITIONS_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
+import { PARTITIONS_MAX, SOURCE_PATTERN, SOURCES_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
 
 const kafkaName = (kind: string): z.ZodString => z.string().regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`);
+/** Ids without a source can be reserved too: their source is named by no letter. */
+const source = z.strictObject({
+  name: z.union([z.literal(""), z.string().regex(SOURCE_PATTERN, "expected 1 to 64 letters, digits, -, _, . or @")]),
+  callers: z.array(z.string().min(1)).min(1).max(SOURCES_MAX),
+});
 const topic = (name: string, text: string, kind = "topic"): z.ZodDefault<z.ZodString> => kafkaName(kind).default(name).describe(text);
 
 /** Every key of a dedup-worker. */
@@ -112,6 +117,13 @@ export const dedupWorkerSchema = z
       .enum(["make", "pass", "hash", "dead-letter"])
       .default("make")
       .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
+    sources: z
+      .array(source)
+      .max(SOURCES_MAX)
+      .default([])
+      .describe(
+        "sources of ids that are for some callers alone, with name and callers (names of the setting callers): equal ids of two sources are two messages. A caller that is named here uses these sources only, any other caller those that are not here; an empty name stands for ids without a source",
+      ),
     snapshotsKept: z
       .number()
       .int()
@@ -158,6 +170,7 @@ export const dedupWorkerSchema = z
       if (config.log === "kafka" && config[key] !== undefined)
         refuse(key, "is the embedded log's: on Kafka set retention.ms of the output topic");
     }
+    for (const message of sourceProblems(config)) refuse("sources", message);
     if (config.workers.length > 1) for (const [key, message] of sharingProblems(config)) refuse(key, message);
     const topics = new Set([config.kafkaInputTopic, config.kafkaOutputTopic, config.kafkaDeadLettersTopic]);
     if (topics.size < 3) refuse("kafkaOutputTopic", "input, output and dead letters are three topics");
@@ -168,6 +181,21 @@ export const dedupWorkerSchema = z
     const message = `is below windowMaxAgeMs (${windowMaxAgeMs === 0 ? "no bound" : windowMaxAgeMs}): the window could not be rebuilt from the output`;
     context.addIssue({ code: "custom", path: ["outputRetentionMs"], message });
   });
+
+interface Sourced {
+  readonly sources: readonly { readonly name: string; readonly callers: readonly string[] }[];
+  readonly callers: readonly { readonly name: string; readonly role: string }[];
+}
+
+function sourceProblems({ sources, callers }: Sourced): readonly string[] {
+  const names = new Set(sources.map(({ name }) => name));
+  const known = new Set(callers.flatMap(({ name, role }) => (role === "client" || role === "operator" ? [name] : [])));
+  const unknown = sources.flatMap((one) => one.callers).filter((name) => !known.has(name));
+  return [
+    ...(names.size === sources.length ? [] : ["two have the same name"]),
+    ...[...new Set(unknown)].map((name) => `${name} is no client or operator among callers`),
+  ];
+}
 
 /** The list of workers may be changed while they run (TX32). */
 export function isListed({ log, kafkaWorkersTopic }: Pick<DedupWorkerConfig, "log" | "kafkaWorkersTopic">): boolean {

@@ -2,6 +2,7 @@ import type { MemberLists } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
 import type { Environment } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
+import type { SourceRules } from "./ingest/source-rules.ts";
 import type { ListChanges } from "./partitions/list-changes.ts";
 import type { Ownership } from "./partitions/ownership.ts";
 import type { Partitions } from "./partitions/partitions.ts";
@@ -20,6 +21,7 @@ export interface SharedList {
 export interface Context {
   readonly environment: Environment;
   readonly peers: WorkerPeers;
+  readonly sources: SourceRules;
   /** Of a worker that shares its log. */
   readonly list: () => SharedList;
   readonly log: () => MessageLog;

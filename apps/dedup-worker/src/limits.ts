@@ -10,6 +10,10 @@ export const RESERVED_HEADER_PREFIX = "concord-";
 export const HEADERS_MAX = 64;
 export const HEADER_NAME_BYTES_MAX = 128;
 export const HEADER_VALUE_BYTES_MAX = 64 * 1024;
+/** A source of ids, as requests and the configuration name it (DDD13). */
+export const SOURCE_PATTERN = /^[A-Za-z0-9_.@-]{1,64}$/;
+/** Configured sources, and callers of one. */
+export const SOURCES_MAX = 1_000;
 /** Latest timestamp: what a date can hold. */
 export const TIMESTAMP_MS_MAX = 8_640_000_000_000_000n;
 /** Messages that are taken and not answered, all calls together: below what partitions keep waiters for. */

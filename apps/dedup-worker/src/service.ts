@@ -149,6 +149,6 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
 }
 
 /** The handlers' view of what is open. */
-export function contextOf(known: Pick<Context, "environment" | "peers" | "list">, store: () => Store): Context {
+export function contextOf(known: Pick<Context, "environment" | "peers" | "sources" | "list">, store: () => Store): Context {
   return { ...known, log: () => store().messages, partitions: () => store().partitions, ingest: () => store().ingest };
 }

@@ -237,8 +237,18 @@ export interface OutgoingMessage {
 export interface IngestOptions extends CallOptions {
   /** `output` (default): the verdicts; `input`: as soon as all messages are durable, verdicts are then `queued`. */
   readonly acknowledge?: "output" | "input";
+  /**
+   * Whose ids these are, 1 to 64 letters, digits, -, _, . or @: equal ids of two sources are two messages. Left out: the only source that the servers'
+   * configuration has for this client, or none. PERMISSION_DENIED: another client's.
+   */
+  readonly source?: string;
   /** Ends the call: CANCELLED, or the error of the last try. */
   readonly signal?: AbortSignal;
+}
+
+export interface SeenOptions extends CallOptions {
+  /** Whose ids these are, as for `ingest`. */
+  readonly source?: string;
 }
 
 /** What became of a message. `duplicate`: a copy is in the output, perhaps one of an earlier try of the same call. */
@@ -273,6 +283,8 @@ export interface StoredMessage {
   readonly offset: bigint;
   /** Empty in dead letters without one. */
   readonly id: string;
+  /** Whose id it is; empty: of no source. */
+  readonly source: string;
   readonly value: Uint8Array;
   readonly key: Uint8Array;
   readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
@@ -296,7 +308,7 @@ export interface Messages {
   /** Where a log begins and ends, and how many partitions there are. */
   bounds(partition: number, options?: ReadOptions): Promise<{ readonly start: bigint; readonly end: bigint; readonly partitions: number }>;
   /** Whether messages with these ids are in the output, within the window. */
-  seen(ids: readonly string[], options?: CallOptions): Promise<readonly boolean[]>;
+  seen(ids: readonly string[], options?: SeenOptions): Promise<readonly boolean[]>;
 }
 
 export interface ConcordClient {

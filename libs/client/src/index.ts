@@ -24,6 +24,7 @@ export type {
   ReadOptions,
   Row,
   RowReadOptions,
+  SeenOptions,
   StoredMessage,
   TlsOptions,
   TraceSpan,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { IngestService, OutputService } from "@concord/protos-dedup";
+import { IngestService, OutputService, WindowService } from "@concord/protos-dedup";
 import type { ConcordClient, IngestedMessage, StoredMessage } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
 import { INGEST_MESSAGES_MAX } from "./limits.ts";
@@ -183,4 +183,19 @@ test("messages: connected without a dedup-worker: UNIMPLEMENTED; without anythin
   const { cluster, db } = await connected({ coordinators: COORDINATORS });
   assert.equal((await failure(cluster.clock.until(db.messages.ingest([{ value: "a" }])))).code, "UNIMPLEMENTED");
   assert.equal((await failure(cluster.connect({}))).code, "MALFORMED_REQUEST");
+});
+
+test("[DDD13] ingest and seen: a source is sent with every part, none when there is none", async () => {
+  const { cluster, db } = await connected();
+  const many = Array.from({ length: INGEST_MESSAGES_MAX + 1 }, () => ({ value: "a" }));
+  await cluster.clock.until(db.messages.ingest(many, { source: "mail" }));
+  await cluster.clock.until(db.messages.ingest([{ value: "a" }]));
+  const sources = cluster.requests(IngestService.methods.Ingest).map(({ source }) => source);
+  assert.deepEqual(sources, ["mail", "mail", ""]);
+  await cluster.clock.until(db.messages.seen(["a"], { source: "mail" }));
+  await cluster.clock.until(db.messages.seen(["a"]));
+  assert.deepEqual(
+    cluster.requests(WindowService.methods.Seen).map(({ source }) => source),
+    ["mail", ""],
+  );
 });

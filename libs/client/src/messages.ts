@@ -24,6 +24,7 @@ import type {
   Messages,
   OutgoingMessage,
   ReadOptions,
+  SeenOptions,
   StoredMessage,
 } from "./api.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
@@ -85,7 +86,7 @@ export class WorkerMessages implements Messages {
     const acknowledge: Acknowledge = options.acknowledge === "input" ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     const results: IngestedMessage[] = [];
     for (const part of partsOf(messages.map((message) => this.#wireMessage(message)))) {
-      const request: IngestRequestInit = { messages: part, acknowledge };
+      const request: IngestRequestInit = { messages: part, acknowledge, source: options.source ?? "" };
       const { signal } = options;
       const attempt = { deadlineAtMs, ...(signal === undefined ? {} : { signal }) };
       const answer = await this.#untilDecided(request, attempt, results.length > 0);
@@ -131,9 +132,9 @@ export class WorkerMessages implements Messages {
     return { start: answer.startOffset, end: answer.endOffset, partitions: answer.partitions };
   }
 
-  async seen(ids: readonly string[], options: CallOptions = {}): Promise<readonly boolean[]> {
+  async seen(ids: readonly string[], options: SeenOptions = {}): Promise<readonly boolean[]> {
     const attempt = { deadlineAtMs: this.#deadline(options) };
-    return (await this.#routed(attempt, () => this.#call(WindowService, "seen", { ids }, attempt))).seen;
+    return (await this.#routed(attempt, () => this.#call(WindowService, "seen", { ids, source: options.source ?? "" }, attempt))).seen;
   }
 
   async #page(
@@ -285,8 +286,8 @@ function resultOf({ verdict, partition, offset, id }: IngestResult): IngestedMes
   return { id, verdict: known, partition, offset: offset < 0n ? undefined : offset };
 }
 
-function storedMessage({ offset, id, value, key, headers, timestampMs }: LogMessage): StoredMessage {
-  return { offset, id, value, key, headers, timestamp: new Date(Number(timestampMs)) };
+function storedMessage({ offset, id, source, value, key, headers, timestampMs }: LogMessage): StoredMessage {
+  return { offset, id, source, value, key, headers, timestamp: new Date(Number(timestampMs)) };
 }
 
 function topicOf({ topic }: ReadOptions): Topic {

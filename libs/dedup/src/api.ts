@@ -156,8 +156,8 @@ export interface PartitionWorker {
    * another owner, with PARTITION_STOPPED or DRAINING when the worker ends first: sending the message again is harmless.
    */
   whenProcessed(offset: bigint): Promise<InputResult>;
-  /** Whether ids, as a message would have them, are in the window (DDD12). */
-  seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]>;
+  /** Whether ids of this source, as a message would have them, are in the window (DDD12). Undefined or empty: of no source. */
+  seen(ids: readonly Uint8Array[], source?: Uint8Array): Promise<readonly boolean[]>;
   /** Resolves with the statistics now. */
   statistics(): Promise<PartitionStatistics>;
 }
@@ -167,6 +167,8 @@ export interface MessageOrigin {
   readonly inputOffset: bigint;
   /** The id as it was given, undefined when there was none. */
   readonly id: Uint8Array | undefined;
+  /** Whose id it is; undefined or empty: of no source. */
+  readonly source: Uint8Array | undefined;
   /** Why it is a dead letter. */
   readonly reason: string | undefined;
 }

@@ -19,16 +19,19 @@ function hexValues(): Uint8Array {
   return values;
 }
 
-/** Two uses of one key: a given id and an equal content are different ids. */
+/** Uses of one key: a given id, an equal content and a source of that name are different things. */
 export interface IdKeys {
   readonly given: Uint8Array;
   readonly content: Uint8Array;
+  readonly source: Uint8Array;
 }
 
 export function idKeys(key: Uint8Array): IdKeys {
   const content = Uint8Array.from(key);
   content[0]! ^= 1;
-  return { given: Uint8Array.from(key), content };
+  const source = Uint8Array.from(key);
+  source[0]! ^= 2;
+  return { given: Uint8Array.from(key), content, source };
 }
 
 /** Writes the packed form of a given id at `at`: a UUID's own bytes, else a keyed hash (DDD6). */

@@ -2,6 +2,10 @@ import type { BackoffLimits } from "@concord/runtime";
 
 /** Bytes of an id as a message gives it. */
 export const ID_BYTES_MAX = 256;
+/** Bytes of the name of a source of ids; a message of the input with a longer one is a dead letter. */
+export const SOURCE_BYTES_MAX = 64;
+/** Sources whose masks are kept; with more of them at a time each page computes some again. */
+export const SOURCE_MASKS_KEPT = 1024;
 /** Levels of a JSON path. */
 export const JSON_PATH_MAX = 16;
 /** Messages and bytes of one batch of the processing loop. */

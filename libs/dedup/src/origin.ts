@@ -5,6 +5,8 @@ import type { MessageId } from "./extract-id.ts";
 
 /** The id as it was given. */
 export const ID_HEADER = "concord-id";
+/** Whose id it is: left out, or empty, for ids without a source (DDD13). It goes from the input to the output as it is. */
+export const SOURCE_HEADER = "concord-source";
 /** Where a message comes from: format version, what it is compared by, input offset, time of the publish (golden bytes are tested). */
 export const ORIGIN_HEADER = "concord-origin";
 /** Why it is a dead letter. */
@@ -58,6 +60,7 @@ export function readOrigin(message: NewMessage): MessageOrigin | undefined {
   return {
     inputOffset: origin.inputOffset,
     id: origin.kind === "given" ? headerOf(message, ID_HEADER) : undefined,
+    source: headerOf(message, SOURCE_HEADER),
     reason: reason === undefined ? undefined : decoder.decode(reason),
   };
 }

@@ -199,8 +199,8 @@ test("[DDD8] missing id: to the dead letters with its reason and origin; the par
   assert.deepEqual(
     dead.map((each) => readOrigin(each)),
     [
-      { inputOffset: 0n, id: undefined, reason: "no header concord-id" },
-      { inputOffset: 2n, id: undefined, reason: "the id has more than 256 bytes" },
+      { inputOffset: 0n, id: undefined, source: undefined, reason: "no header concord-id" },
+      { inputOffset: 2n, id: undefined, source: undefined, reason: "the id has more than 256 bytes" },
     ],
   );
   assert.equal(textOf(dead[0]!.value), "lost?");
@@ -240,7 +240,7 @@ test("output: headers of the producer stay, those of the pipeline are its own", 
     out!.headers.map((header) => header.name),
     ["trace", ID_HEADER, ORIGIN_HEADER],
   );
-  assert.deepEqual(readOrigin(out!), { inputOffset: 0n, id: utf8("a"), reason: undefined });
+  assert.deepEqual(readOrigin(out!), { inputOffset: 0n, id: utf8("a"), source: undefined, reason: undefined });
   await worker.stop();
 });
 

@@ -114,7 +114,7 @@ class Worker implements PartitionWorker {
     return this.#results.whenProcessed(offset);
   }
 
-  async seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]> {
+  async seen(ids: readonly Uint8Array[], source?: Uint8Array): Promise<readonly boolean[]> {
     if (ids.length > SEEN_IDS_MAX) throw new ConcordError("LIMIT_EXCEEDED", `at most ${SEEN_IDS_MAX} ids`);
     const bad = ids.find((id) => id.length === 0 || id.length > ID_BYTES_MAX);
     if (bad !== undefined) throw new ConcordError("MALFORMED_REQUEST", `an id has 1 to ${ID_BYTES_MAX} bytes, not ${bad.length}`);
@@ -122,7 +122,7 @@ class Worker implements PartitionWorker {
     if (this.#state.kind !== "running" || this.#opened === undefined)
       throw new ConcordError("STARTING", `partition ${this.partition} is rebuilding its window`);
     const { window, reader } = this.#opened;
-    return Array.from(await window.lookUp(reader.packGivenIds(ids)), (found) => found === 1);
+    return Array.from(await window.lookUp(reader.packGivenIds(ids, source)), (found) => found === 1);
   }
 
   async statistics(): Promise<PartitionStatistics> {

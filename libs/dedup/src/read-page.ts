@@ -1,19 +1,22 @@
 import type { LogMessage, MessageLog } from "@concord/ports";
 import type { IdHash, WorkerOptions } from "./api.ts";
+import { SOURCE_BYTES_MAX } from "./limits.ts";
 import { idExtractor, type ExtractId } from "./extract-id.ts";
 import { ID_WORDS, idKeys, packContent, packGiven, type IdKeys } from "./id-words.ts";
 import type { PreparedPage, ReadId } from "./classify-page.ts";
 import { partitionOfBytes, partitionOfId } from "./murmur2.ts";
-import { headerOf, ID_HEADER, readStoredOrigin } from "./origin.ts";
+import { headerOf, ID_HEADER, readStoredOrigin, SOURCE_HEADER } from "./origin.ts";
+import { SourceMasks } from "./source-masks.ts";
 import type { OutputIds, Window } from "./window.ts";
 
-/** Finds and packs the ids of messages, with one window's key. */
+/** Finds and packs the ids of messages, each as one of its source (DDD13), with one window's key. */
 export class IdReader {
   readonly #partition: number;
   readonly #partitions: number;
   readonly #extract: ExtractId;
   readonly #keys: IdKeys;
   readonly #hash: IdHash;
+  readonly #masks: SourceMasks;
 
   constructor(options: WorkerOptions, partitions: number, idKey: Uint8Array, hash: IdHash) {
     this.#partition = options.partition;
@@ -21,6 +24,7 @@ export class IdReader {
     this.#extract = idExtractor(options.idSource, options.missingId);
     this.#keys = idKeys(idKey);
     this.#hash = hash;
+    this.#masks = new SourceMasks(this.#keys, hash);
   }
 
   /** Ids of the input, checked to belong here (DDD3). */
@@ -31,8 +35,12 @@ export class IdReader {
       if (id.kind === "none" || id.kind === "dead-letter") return id;
       const partition = id.kind === "given" ? partitionOfId(id.id, this.#partitions) : partitionOfBytes(message.value, this.#partitions);
       if (partition !== this.#partition) return { kind: "misrouted", partition };
+      const source = headerOf(message, SOURCE_HEADER);
+      if (source !== undefined && source.length > SOURCE_BYTES_MAX)
+        return { kind: "dead-letter", reason: `the source has more than ${SOURCE_BYTES_MAX} bytes` };
       if (id.kind === "given") packGiven(id.id, this.#keys, this.#hash, words, index * ID_WORDS);
       else packContent(message.value, this.#keys, this.#hash, words, index * ID_WORDS);
+      this.#masks.apply(source, words, index * ID_WORDS);
       return id;
     });
     return { ids, words };
@@ -52,15 +60,19 @@ export class IdReader {
       if (id !== undefined) packGiven(id, this.#keys, this.#hash, words, at);
       else if (origin?.kind === "content") packContent(message.value, this.#keys, this.#hash, words, at);
       else continue;
+      this.#masks.apply(headerOf(message, SOURCE_HEADER), words, at);
       offsets.push(message.offset);
       publishedMs.push(origin!.publishedMs);
     }
     return { next, ids: words.subarray(0, offsets.length * ID_WORDS), offsets, publishedMs, foreign };
   }
 
-  packGivenIds(ids: readonly Uint8Array[]): Uint32Array {
+  packGivenIds(ids: readonly Uint8Array[], source: Uint8Array | undefined): Uint32Array {
     const words = new Uint32Array(ids.length * ID_WORDS);
-    for (const [index, id] of ids.entries()) packGiven(id, this.#keys, this.#hash, words, index * ID_WORDS);
+    for (const [index, id] of ids.entries()) {
+      packGiven(id, this.#keys, this.#hash, words, index * ID_WORDS);
+      this.#masks.apply(source, words, index * ID_WORDS);
+    }
     return words;
   }
 }

@@ -11,7 +11,7 @@ import { checkedMessages, type CheckedMessage } from "./check-message.ts";
 import { ManualClock } from "../test/worker-fixture.ts";
 import { Ingest, type IngestCall } from "./ingest.ts";
 
-const callWith = (signal: AbortSignal): IngestCall => ({ signal, timeoutMs: 1_000, isForwarded: false });
+const callWith = (signal: AbortSignal): IngestCall => ({ signal, timeoutMs: 1_000, isForwarded: false, source: undefined });
 const never = callWith(new AbortController().signal);
 const none = new Uint8Array();
 

@@ -62,7 +62,13 @@ function fixture(forward: Forward = () => assert.fail("passed on")): {
     admit: () => Promise.resolve(),
   });
   const call = (more: Partial<IngestCall> = {}): Promise<readonly IngestResult[]> =>
-    ingest.ingest([message], "output", { signal: new AbortController().signal, timeoutMs: 60_000, isForwarded: false, ...more });
+    ingest.ingest([message], "output", {
+      signal: new AbortController().signal,
+      timeoutMs: 60_000,
+      isForwarded: false,
+      source: undefined,
+      ...more,
+    });
   return { place, clock, call, appended: () => appended, uses: () => uses };
 }
 
@@ -141,4 +147,16 @@ test("[I6] routing: a call that was passed on is refused at once where another w
   const { place, call } = fixture();
   place.isHere = false;
   assert.deepEqual(await refused(call({ isForwarded: true })), ["NOT_OWNER", "no"]);
+});
+
+test("[DDD13] routing: a call with a source: it is passed on with the source", async () => {
+  const passed: (string | undefined)[] = [];
+  const { place, call } = fixture(async (_address, _messages, _acknowledge, source) => {
+    passed.push(source);
+    return [QUEUED];
+  });
+  place.isHere = false;
+  await call({ source: "billing" });
+  await call();
+  assert.deepEqual(passed, ["billing", undefined]);
 });

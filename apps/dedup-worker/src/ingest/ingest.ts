@@ -1,5 +1,5 @@
-import { ID_HEADER, type InputResult, type PartitionWorker } from "@concord/dedup";
-import { messageBytes, type MessageLog, type NewMessage } from "@concord/ports";
+import { ID_HEADER, SOURCE_HEADER, type InputResult, type PartitionWorker } from "@concord/dedup";
+import { messageBytes, type MessageHeader, type MessageLog, type NewMessage } from "@concord/ports";
 import type { Message } from "@concord/protos-dedup";
 import { ConcordError, sleep, spanOver, toConcordError, unreachable, type Environment, type ErrorCode, type Span } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX, ROUTE_AGAIN_MS, ROUTE_WAIT_MS } from "../limits.ts";
@@ -23,12 +23,15 @@ export type Forward = (
   address: string,
   messages: readonly Message[],
   acknowledge: "input" | "output",
+  source: string | undefined,
   budget: CallBudget,
 ) => Promise<readonly IngestResult[]>;
 
 export interface IngestCall extends CallBudget {
   /** From another worker, which takes this one for the owner: not passed on again. */
   readonly isForwarded: boolean;
+  /** Whose ids these are; undefined: of no source. */
+  readonly source: string | undefined;
 }
 
 export interface IngestOptions {
@@ -54,6 +57,7 @@ interface Routing {
   readonly acknowledge: "input" | "output";
   readonly signal: AbortSignal;
   readonly isForwarded: boolean;
+  readonly source: string | undefined;
   readonly deadlineMs: number;
   /** Until then it waits for partitions that are on their way. */
   readonly waitsUntilMs: number;
@@ -92,12 +96,12 @@ export class Ingest {
     try {
       await this.#options.admit();
       const placed = await Promise.all(messages.map(this.#options.place));
-      const shares = sharesOf(placed, this.#options.log.appendBytesMax);
+      const shares = sharesOf(placed, sourceHeaders(call.source), this.#options.log.appendBytesMax);
       const nowMs = this.#options.environment.clock.monotonicMs();
       const deadlineMs = nowMs + call.timeoutMs;
-      const { signal, isForwarded, span } = call;
+      const { signal, isForwarded, source, span } = call;
       const waitsUntilMs = Math.min(deadlineMs, nowMs + ROUTE_WAIT_MS);
-      const routing = { acknowledge, signal, isForwarded, deadlineMs, waitsUntilMs, span };
+      const routing = { acknowledge, signal, isForwarded, source, deadlineMs, waitsUntilMs, span };
       const answered = await this.#send(shares, routing);
       return this.#inOrder(messages.length, shares, answered);
     } finally {
@@ -150,10 +154,10 @@ export class Ingest {
   /** To the owner; and where that knows of another one, or leaves, to the next. */
   async #pass(share: Share, address: string, routing: Routing): Promise<readonly IngestResult[]> {
     const { environment, forward } = this.#options;
-    const { acknowledge, signal, deadlineMs, span } = routing;
+    const { acknowledge, signal, source, deadlineMs, span } = routing;
     const timeoutMs = Math.max(1, deadlineMs - environment.clock.monotonicMs());
     try {
-      return await forward(address, share.placed.map(forwarded), acknowledge, { signal, timeoutMs, span });
+      return await forward(address, share.placed.map(forwarded), acknowledge, source, { signal, timeoutMs, span });
     } catch (thrown) {
       if (!this.#mayWait(toConcordError(thrown), routing)) throw thrown;
     }
@@ -239,11 +243,11 @@ function traced<Result>(parent: Span | undefined, name: string, { partition, mes
 }
 
 /** One share per partition, or more where the log takes less at once. */
-function sharesOf(placed: readonly Placed[], bytesMax: number): readonly Share[] {
+function sharesOf(placed: readonly Placed[], ofSource: readonly MessageHeader[], bytesMax: number): readonly Share[] {
   const shares: Share[] = [];
   const open = new Map<number, { readonly placed: Placed[]; readonly messages: NewMessage[]; readonly at: number[]; bytes: number }>();
   placed.forEach((one, at) => {
-    const message = inputMessage(one);
+    const message = inputMessage(one, ofSource);
     const bytes = messageBytes(message);
     let share = open.get(one.partition);
     if (share === undefined || share.bytes + bytes > bytesMax) {
@@ -260,10 +264,17 @@ function sharesOf(placed: readonly Placed[], bytesMax: number): readonly Share[]
 }
 
 /** The id goes with the message, so that the output can be read by id and the processing loop need not know where it was found. */
-function inputMessage({ message, id }: Placed): NewMessage {
+function inputMessage({ message, id }: Placed, ofSource: readonly MessageHeader[]): NewMessage {
   const { key, value, timestampMs } = message;
-  const headers = message.headers.map((header) => ({ name: header.name, value: header.value }));
-  return { key, value, timestampMs, headers: id === undefined ? headers : [...headers, { name: ID_HEADER, value: id }] };
+  const headers: MessageHeader[] = message.headers.map((header) => ({ name: header.name, value: header.value }));
+  headers.push(...ofSource);
+  if (id !== undefined) headers.push({ name: ID_HEADER, value: id });
+  return { key, value, timestampMs, headers };
+}
+
+/** The processing loop compares the ids of a source among themselves (DDD13). */
+function sourceHeaders(source: string | undefined): readonly MessageHeader[] {
+  return source === undefined ? [] : [{ name: SOURCE_HEADER, value: new TextEncoder().encode(source) }];
 }
 
 /** As a producer that found its id itself would send it; without an id that is no text, which the owner finds in the message as this one did. */

@@ -120,9 +120,10 @@ export class Partitions {
     return owner === undefined || owner.name === ownership.self ? undefined : owner;
   }
 
-  /** In the order of `ids`. `ask`: at the worker that owns their partition. */
+  /** In the order of `ids`, which are the source's. `ask`: at the worker that owns their partition. */
   async seen(
     ids: readonly Uint8Array[],
+    source: string | undefined,
     ask: ((owner: Worker, ids: readonly Uint8Array[]) => Promise<readonly boolean[]>) | undefined,
   ): Promise<readonly boolean[]> {
     const places = ids.map((id) => partitionOfId(id, this.#slots.length));
@@ -132,10 +133,11 @@ export class Partitions {
       return { owner, worker, at: places.flatMap((place, at) => (place === partition ? [at] : [])) };
     });
     const seen = ids.map(() => false);
+    const name = source === undefined ? undefined : new TextEncoder().encode(source);
     await Promise.all(
       wanted.map(async ({ owner, worker, at }) => {
         const asked = at.map((place) => ids[place]!);
-        const answers = worker === undefined ? await ask!(owner!, asked) : await worker.seen(asked);
+        const answers = worker === undefined ? await ask!(owner!, asked) : await worker.seen(asked, name);
         at.forEach((place, index) => (seen[place] = answers[index]!));
       }),
     );

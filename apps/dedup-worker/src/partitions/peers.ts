@@ -25,8 +25,10 @@ export interface WorkerPeersOptions {
   readonly nodeName: string;
   /** For calls that are passed on. */
   readonly clientToken: string | undefined;
-  /** For hand-over. */
+  /** For hand-over, and for calls with a source of ids: who presents it has checked that the caller may use the source. */
   readonly workerToken: string | undefined;
+  /** Some sources are reserved, ids without a source perhaps too. */
+  readonly sourcesReserved: boolean;
 }
 
 /** The other workers of a log. A worker that is passed a call answers it or refuses it with NOT_OWNER: calls do not travel on. */
@@ -46,19 +48,21 @@ export class WorkerPeers implements HandOverPeers {
     address: string,
     messages: readonly Message[],
     acknowledge: Acknowledge,
+    source: string | undefined,
     budget: CallBudget,
   ): Promise<readonly IngestResult[]> {
-    const request = { messages, acknowledge, forwarded: true };
+    const request = { messages, acknowledge, forwarded: true, source: source ?? "" };
     const { results } = await callUnary(this.#channel(address), IngestService.methods.Ingest, request, {
       ...budget,
-      metadata: this.#asClient,
+      metadata: this.#metadataOf(source),
     });
     return results;
   }
 
-  async seen(address: string, ids: readonly string[], budget: CallBudget): Promise<readonly boolean[]> {
-    const request = { ids, forwarded: true };
-    return (await callUnary(this.#channel(address), WindowService.methods.Seen, request, { ...budget, metadata: this.#asClient })).seen;
+  async seen(address: string, ids: readonly string[], source: string | undefined, budget: CallBudget): Promise<readonly boolean[]> {
+    const request = { ids, forwarded: true, source: source ?? "" };
+    const metadata = this.#metadataOf(source);
+    return (await callUnary(this.#channel(address), WindowService.methods.Seen, request, { ...budget, metadata })).seen;
   }
 
   async leave(address: string, timeoutMs: number): Promise<void> {
@@ -85,6 +89,11 @@ export class WorkerPeers implements HandOverPeers {
   close(): void {
     for (const channel of this.#channels.values()) channel.close();
     this.#channels.clear();
+  }
+
+  /** A worker that is too old for sources refuses calls of other workers: it would take ids of a source for ids without one. */
+  #metadataOf(source: string | undefined): Metadata {
+    return source === undefined && !this.#options.sourcesReserved ? this.#asClient : this.#asWorker;
   }
 
   #channel(address: string): Channel {

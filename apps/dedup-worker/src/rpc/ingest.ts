@@ -15,14 +15,16 @@ const STATUSES = {
 /**
  * Ingest (DD1, DD14, DDD12): one durable input record per message, then what became of each. DEADLINE_EXCEEDED and every other error with
  * `applied: unknown`: messages may be on their way; sending the same ids again is harmless. Messages of a partition that another worker owns
- * are passed on to it.
+ * are passed on to it. MALFORMED_REQUEST and PERMISSION_DENIED: a source of ids that the caller may not use (DDD13).
  */
-export function ingestHandler({ ingest, environment }: Context): Handler<IngestService, "Ingest"> {
+export function ingestHandler({ ingest, environment, sources }: Context): Handler<IngestService, "Ingest"> {
   return async (request, context) => {
+    const source = sources.sourceFor(context.caller, request.source, request.forwarded);
     const messages = checkedMessages(request.messages, environment.clock.nowMs());
     const acknowledge = request.acknowledge === "ACKNOWLEDGE_INPUT" ? "input" : "output";
     const { signal } = context;
-    const call = { signal, timeoutMs: remainingMs(context, environment.clock), isForwarded: request.forwarded, span: context.span };
+    const timeoutMs = remainingMs(context, environment.clock);
+    const call = { signal, timeoutMs, source, isForwarded: request.forwarded, span: context.span };
     const results = await ingest().ingest(messages, acknowledge, call);
     return { results: results.map(resultToWire) };
   };

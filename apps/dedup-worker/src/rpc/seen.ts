@@ -7,8 +7,9 @@ import type { Context } from "../context.ts";
 import { checkLimit, malformed } from "./wire.ts";
 
 /** Were these ids seen within the window (DDD12)? PARTITION_STOPPED when one of them belongs to a partition that does not run. */
-export function seenHandler({ partitions, peers, environment }: Context): Handler<WindowService, "Seen"> {
-  return async ({ ids, forwarded }, context) => {
+export function seenHandler({ partitions, peers, environment, sources }: Context): Handler<WindowService, "Seen"> {
+  return async ({ ids, forwarded, source: requested }, context) => {
+    const source = sources.sourceFor(context.caller, requested, forwarded);
     if (ids.length === 0) throw malformed("there are no ids");
     checkLimit(ids.length, SEEN_IDS_MAX, "SEEN_IDS_MAX", "ids");
     const checked = ids.map((id) => {
@@ -20,8 +21,9 @@ export function seenHandler({ partitions, peers, environment }: Context): Handle
       peers.seen(
         address,
         some.map((id) => new TextDecoder("utf-8", { ignoreBOM: true }).decode(id)),
+        source,
         budget,
       );
-    return { seen: await partitions().seen(checked, forwarded ? undefined : ask) };
+    return { seen: await partitions().seen(checked, source, forwarded ? undefined : ask) };
   };
 }

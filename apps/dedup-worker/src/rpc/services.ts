@@ -13,6 +13,8 @@ import { changeListHandler, getListHandler } from "./worker-list.ts";
 
 /** Every method is for clients, but for the hand-over between workers. */
 const roles: readonly Role[] = ["client", "operator"];
+/** These are passed on between workers too. */
+const passedOn: readonly Role[] = [...roles, "peer"];
 
 /** The services of a dedup-worker. `isShared`: it shares its log with others. */
 export function defineServices(context: Context, authenticator: Authenticator, isShared: boolean): readonly Service[] {
@@ -28,7 +30,7 @@ export function defineServices(context: Context, authenticator: Authenticator, i
   );
   const handOver = { Leave: leaveHandler(context), Release: releaseHandler(context), GetServed: getServedHandler(context) };
   return [
-    defineService({ contract: IngestService, unary: { Ingest: ingestHandler(context) }, roles }, environment),
+    defineService({ contract: IngestService, unary: { Ingest: ingestHandler(context) }, roles: passedOn }, environment),
     defineService(
       {
         contract: OutputService,
@@ -39,7 +41,11 @@ export function defineServices(context: Context, authenticator: Authenticator, i
       environment,
     ),
     defineService(
-      { contract: WindowService, unary: { Seen: seenHandler(context), GetStatistics: getStatisticsHandler(context) }, roles },
+      {
+        contract: WindowService,
+        unary: { Seen: seenHandler(context), GetStatistics: getStatisticsHandler(context) },
+        roles: passedOn,
+      },
       environment,
     ),
     defineService({ contract: WorkerService, unary: handOver, roles: ["peer"] }, environment),

@@ -10,7 +10,8 @@ export function topicFromWire(topic: Topic): LogTopic {
 
 export function messageToWire(message: LogMessage): WireMessage {
   const { offset, value, key, headers, timestampMs } = message;
-  const id = readOrigin(message)?.id;
+  const origin = readOrigin(message);
+  const id = origin?.id;
   return {
     offset,
     id: id === undefined ? "" : new TextDecoder("utf-8", { ignoreBOM: true }).decode(id),
@@ -18,14 +19,15 @@ export function messageToWire(message: LogMessage): WireMessage {
     key,
     headers,
     timestampMs: BigInt(timestampMs),
+    source: origin?.source === undefined ? "" : new TextDecoder().decode(origin.source),
   };
 }
 
 /** Not below the encoded size: tags, lengths and numbers at their largest. */
-export function wireBytes({ id, value, key, headers }: WireMessage): number {
+export function wireBytes({ id, value, key, headers, source }: WireMessage): number {
   return headers.reduce(
     (sum, header) => sum + 3 * header.name.length + header.value.length + 16,
-    3 * id.length + value.length + key.length + 48,
+    3 * (id.length + source.length) + value.length + key.length + 48,
   );
 }
 

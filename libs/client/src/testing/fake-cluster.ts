@@ -271,7 +271,7 @@ export class FakeCluster {
           const from = Number(fromOffset);
           const messages = this.published.slice(from, from + maxMessages);
           return {
-            messages: messages.map((message, at): LogMessage => ({ ...message, offset: BigInt(from + at) })),
+            messages: messages.map((message, at): LogMessage => ({ ...message, offset: BigInt(from + at), source: "" })),
             nextOffset: BigInt(from + messages.length),
           };
         },

@@ -12,13 +12,19 @@ interface Sent {
 }
 
 interface Acceptance {
+  /** As `keyOf` makes it. */
   readonly id: string;
   readonly partition: number;
   readonly offset: bigint;
 }
 
-/** UUIDs compare in any case; the ids of this workload are small letters otherwise. */
-export const normal = (id: string): string => id.toLowerCase();
+/** Whose id, and which: equal ids of two sources are two messages (DDD13). UUIDs compare in any case; the ids of this workload are small letters otherwise. */
+export interface SourcedId {
+  readonly source: string;
+  readonly id: string;
+}
+
+export const keyOf = ({ source, id }: SourcedId): string => `${source}/${id.toLowerCase()}`;
 
 const decoder = new TextDecoder();
 
@@ -38,29 +44,32 @@ export class MessageHistory {
   }
 
   /** Before the call: a consumer may see the message before its producer hears of it. */
-  sending(id: string, value: string): void {
-    if (!this.#sent.has(normal(id))) this.#sent.set(normal(id), { value, isAcknowledged: false });
+  sending(key: SourcedId, value: string): void {
+    const id = keyOf(key);
+    if (!this.#sent.has(id)) this.#sent.set(id, { value, isAcknowledged: false });
   }
 
-  valueOf(id: string): string | undefined {
-    return this.#sent.get(normal(id))?.value;
+  valueOf(key: SourcedId): string | undefined {
+    return this.#sent.get(keyOf(key))?.value;
   }
 
-  told({ verdict, partition, offset, id }: IngestResult): void {
-    const sent = this.#sent.get(normal(id));
+  told(source: string, { verdict, partition, offset, id: given }: IngestResult): void {
+    const id = keyOf({ source, id: given });
+    const sent = this.#sent.get(id);
     if (sent === undefined) return this.#violation("verdict", `on ${id}, which was never sent`);
     sent.isAcknowledged = true;
-    if (verdict === "VERDICT_ACCEPTED") this.#accepted.push({ id: normal(id), partition, offset });
-    else if (verdict === "VERDICT_DUPLICATE") this.#duplicates.push(normal(id));
+    if (verdict === "VERDICT_ACCEPTED") this.#accepted.push({ id, partition, offset });
+    else if (verdict === "VERDICT_DUPLICATE") this.#duplicates.push(id);
     else if (verdict !== "VERDICT_QUEUED") this.#violation("verdict", `${verdict} on ${id}`);
   }
 
   consumed(partition: number, messages: readonly LogMessage[]): void {
     for (const message of messages) {
       const key = `${partition}/${message.offset}`;
+      const id = keyOf(message);
       const before = this.#seen.get(key);
-      if (before !== undefined && before !== message.id) this.#violation("changed", `${key} was ${before} and is ${message.id}`);
-      this.#seen.set(key, message.id);
+      if (before !== undefined && before !== id) this.#violation("changed", `${key} was ${before} and is ${id}`);
+      this.#seen.set(key, id);
     }
   }
 
@@ -70,7 +79,7 @@ export class MessageHistory {
     for (const [partition, output] of outputs.entries()) {
       this.consumed(partition, output);
       this.#judgePartition(partition, output);
-      for (const { id } of output) published.set(normal(id), (published.get(normal(id)) ?? 0) + 1);
+      for (const message of output) published.set(keyOf(message), (published.get(keyOf(message)) ?? 0) + 1);
     }
     for (const [id, { isAcknowledged }] of this.#sent)
       if (isAcknowledged && !published.has(id)) this.#violation("lost", `${id} was acknowledged and is not in the output`);
@@ -87,7 +96,7 @@ export class MessageHistory {
     const last = new Map<string, bigint>();
     let [offset, input] = [-1n, -1n];
     for (const message of output) {
-      const id = normal(message.id);
+      const id = keyOf(message);
       const origin = readOrigin({ ...message, timestampMs: Number(message.timestampMs) });
       const where = `${partition}/${message.offset}`;
       if (message.offset !== offset + 1n) this.#violation("gap", `${where} follows ${offset}`);
@@ -117,8 +126,8 @@ export class MessageHistory {
     for (const { id, partition, offset } of this.#accepted) {
       const place = `${partition}/${offset}`;
       const there = outputs[partition]?.[Number(offset)];
-      if (there === undefined || normal(there.id) !== id)
-        this.#violation("verdict", `${id} is said to be at ${place}, there is ${there?.id}`);
+      if (there === undefined || keyOf(there) !== id)
+        this.#violation("verdict", `${id} is said to be at ${place}, there is ${there === undefined ? "nothing" : keyOf(there)}`);
       if (places.has(place)) this.#violation("verdict", `two messages of ${id} are said to be at ${place}`);
       places.set(place, id);
     }

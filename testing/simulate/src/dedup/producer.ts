@@ -55,6 +55,8 @@ export interface ProducerOptions {
   /** Of all workers: each takes messages of all partitions. */
   readonly addresses: readonly string[];
   readonly timeoutMs: number;
+  /** Of its batches, in turn: all sources share their ids, as producers that know nothing of each other may. */
+  readonly sources: readonly string[];
   /** Nothing but planned stops and starts goes on: calls go to workers that serve and do not stop, and none of them may fail. */
   readonly calm?: { readonly isServing: (address: string) => boolean };
 }
@@ -62,6 +64,7 @@ export interface ProducerOptions {
 export class Producer {
   readonly #options: ProducerOptions;
   readonly #channels: readonly Channel[];
+  #batches = 0;
 
   constructor(options: ProducerOptions) {
     this.#options = options;
@@ -70,12 +73,14 @@ export class Producer {
 
   /** One batch, sent again until it has results, at most TRIES_MAX times. */
   async send(): Promise<void> {
-    const { env, history, world } = this.#options;
-    const messages = this.#batch();
+    const { env, history, sources, world } = this.#options;
+    const source = sources[this.#batches % sources.length]!;
+    this.#batches += 1;
+    const messages = this.#batch(source);
     const acknowledge = env.random.below(5) === 0 ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       world.callsInFlight += 1;
-      const outcome = await this.#try({ messages, acknowledge });
+      const outcome = await this.#try({ messages, acknowledge, source });
       world.callsInFlight -= 1;
       if (outcome === "ok") {
         history.outcomes.ok += 1;
@@ -86,17 +91,17 @@ export class Producer {
     history.outcomes.info += 1;
   }
 
-  #batch(): MessageInit[] {
+  #batch(source: string): MessageInit[] {
     const { env, history, pool } = this.#options;
     return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
       const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
-      const value = history.valueOf(id) ?? `value of ${id}`;
-      history.sending(id, value);
+      const value = history.valueOf({ source, id }) ?? `value of ${id}${source === "" ? "" : ` of ${source}`}`;
+      history.sending({ source, id }, value);
       return { id, value: encoder.encode(value) };
     });
   }
 
-  async #try(request: IngestRequestInit): Promise<"ok" | "again"> {
+  async #try(request: IngestRequestInit & { readonly source: string }): Promise<"ok" | "again"> {
     const { addresses, calm, env, history, world, timeoutMs } = this.#options;
     const candidates = calm === undefined ? addresses : addresses.filter(calm.isServing);
     if (candidates.length === 0) return "again";
@@ -104,7 +109,7 @@ export class Producer {
     const channel = this.#channels[addresses.indexOf(address)]!;
     try {
       const { results } = await callUnary(channel, IngestService.methods.Ingest, request, { timeoutMs });
-      for (const result of results) history.told(result);
+      for (const result of results) history.told(request.source, result);
       return "ok";
     } catch (thrown) {
       const { code, message } = toConcordError(thrown);
@@ -170,8 +175,8 @@ export class Consumer {
     return partitions.reduce((sum, { lag }) => sum + lag, 0n);
   }
 
-  async seen(ids: readonly string[]): Promise<readonly boolean[]> {
-    return (await callUnary(this.#any(), WindowService.methods.Seen, { ids }, this.#options)).seen;
+  async seen(source: string, ids: readonly string[]): Promise<readonly boolean[]> {
+    return (await callUnary(this.#any(), WindowService.methods.Seen, { ids, source }, this.#options)).seen;
   }
 
   #any(): Channel {

@@ -456,6 +456,18 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [{ file: "libs/dedup/src/classify-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
   },
   {
+    name: "source-left-out",
+    about: "Ids of all sources are compared with each other: a producer suppresses another's message by sending its id first (DDD13).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: "libs/dedup/src/source-masks.ts",
+        search: "if (source === undefined || source.length === 0) return;",
+        replace: "if (source === undefined || source.length >= 0) return;",
+      },
+    ],
+  },
+  {
     name: "snapshot-without-scan",
     about: "A restored window takes the output's end for its outNext: what was published after the snapshot is not read (DD11).",
     scenario: "dedup",

@@ -25,6 +25,8 @@ const CHANGE_AGAIN_MS = 200;
 const CALM_TIMEOUT_MS = 8_000;
 /** A change of the list takes long: producers pause, or windows with segments this small would take long to rebuild. */
 const CHANGING_PAUSE_MS = 30;
+/** Sources of ids where one worker has all partitions (DDD13). */
+const SOURCES: readonly string[] = ["", "billing", "", "orders"];
 /** Of the output's newest: surely in the window. */
 const SEEN_IDS = 20;
 
@@ -88,7 +90,7 @@ interface Run {
   isOver: boolean;
 }
 
-/** Producers that repeat themselves, a worker that dies: each id is in the output once within the window, and nothing acknowledged is lost. */
+/** Producers that repeat themselves, with equal ids of several sources, a worker that dies: each id of a source is in the output once within the window, and nothing acknowledged is lost. */
 export function runDedupScenario(cluster: Cluster): Promise<Outcomes> {
   const workers = WORKERS.slice(0, 1);
   return run(cluster, workers, workers);
@@ -126,11 +128,12 @@ async function run(cluster: Cluster, workers: readonly string[], founders: reado
     : {};
   const timeoutMs = moves.isCalm ? CALM_TIMEOUT_MS : swarm.timeoutMs;
   const pool = new IdPool();
+  const sources = workers.length === 1 ? SOURCES : [""];
   const names = Array.from({ length: swarm.clients }, (_, at) => `producer-${at + 1}`);
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs, ...calm }), env));
+    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs, sources, ...calm }), env));
   }
   const reading = await process(cluster, "consumer");
   for (let partition = 0; partition < plan.partitions; partition += 1)
@@ -302,13 +305,19 @@ async function judge(run: Run, env: Environment): Promise<void> {
   });
   history.judge(outputs);
   if (plan.windowMaxAgeMs > 0) return;
-  const newest = outputs.flatMap((output) => output.slice(-SEEN_IDS).map(({ id }) => id));
-  await quietly("the window", async () => {
-    const seen = await patiently(env, () => consumer.seen([...newest, "never sent"]));
-    for (const [at, id] of newest.entries())
-      if (seen[at] !== true) world.violation("dedup seen", `${id} is in the output, not in the window`);
-    if (seen.at(-1) === true) world.violation("dedup seen", "an id that was never sent is in the window");
-  });
+  const newest = Map.groupBy(
+    outputs.flatMap((output) => output.slice(-SEEN_IDS)),
+    ({ source }) => source,
+  );
+  for (const [source, messages] of newest) {
+    await quietly("the window", async () => {
+      const ids = messages.map(({ id }) => id);
+      const seen = await patiently(env, () => consumer.seen(source, [...ids, "never sent"]));
+      for (const [at, id] of ids.entries())
+        if (seen[at] !== true) world.violation("dedup seen", `${id} of ${source} is in the output, not in the window`);
+      if (seen.at(-1) === true) world.violation("dedup seen", "an id that was never sent is in the window");
+    });
+  }
 }
 
 /** Tries until it is so; an error is a no. */
