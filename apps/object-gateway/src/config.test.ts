@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { loadConfig } from "@concord/config";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
+import { OBJECT_LIMITS } from "@concord/objects";
 import { PACK_BYTES_MAX } from "./limits.ts";
 
 const KEY = { accessKeyId: "AKEY", secretAccessKey: "a-long-secret", tenant: "t" };
@@ -48,6 +49,9 @@ test("config: mistakes: each is reported", () => {
   assert.match(problemsOf({ accessKeys: [KEY], partBytesMax: 5 * 1024 ** 3 + 1 }), /partBytesMax/);
   assert.match(problemsOf({ accessKeys: [KEY], packBytesMax: PACK_BYTES_MAX + 1 }), /packBytesMax/);
   for (const packBytesMax of [0, PACK_BYTES_MAX]) assert.equal(load({ accessKeys: [KEY], packBytesMax }).kind, "config");
+  const { inlineBytesMax } = OBJECT_LIMITS;
+  assert.match(problemsOf({ accessKeys: [KEY], headBytesMax: inlineBytesMax + 1 }), /headBytesMax/);
+  for (const headBytesMax of [0, inlineBytesMax]) assert.equal(load({ accessKeys: [KEY], headBytesMax }).kind, "config");
   assert.match(problemsOf({ accessKeys: [KEY], journal: "never" }), /journal/);
 });
 

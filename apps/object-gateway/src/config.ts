@@ -1,4 +1,5 @@
 import { checkServer, diskShape, secret, serverShape, z } from "@concord/config";
+import { OBJECT_LIMITS } from "@concord/objects";
 import { subnetOf } from "@concord/s3";
 import {
   ACCESS_KEYS_MAX,
@@ -202,6 +203,13 @@ export const objectGatewaySchema = z
       .max(PACK_BYTES_MAX)
       .default(PACK_BYTES_MAX)
       .describe("objects' data up to this length is packed into segment files; 0: each blob is a file of its own"),
+    headBytesMax: z
+      .number()
+      .int()
+      .min(0)
+      .max(OBJECT_LIMITS.inlineBytesMax)
+      .default(OBJECT_LIMITS.headBytesMax)
+      .describe("objects up to this length are in the row that listings read, larger ones that are in rows beside it"),
     uploadBufferBytes: count("memory for bodies of uploads on their way", UPLOAD_BUFFER_BYTES_DEFAULT),
     downloadBufferBytes: count(
       "memory for bodies of downloads on their way, up to 2 MiB each; more downloads are refused with SlowDown",

@@ -38,10 +38,14 @@ class Stores {
   readonly disk = new MemoryDisk();
   readonly failures: ConcordError[] = [];
 
-  open(journal: ObjectGatewayConfig["journal"], signal = new AbortController().signal): Promise<GatewayStore> {
+  open(
+    journal: ObjectGatewayConfig["journal"],
+    signal = new AbortController().signal,
+    more: Partial<ObjectGatewayConfig> = {},
+  ): Promise<GatewayStore> {
     const transport = { connect: () => assert.fail(), listen: () => assert.fail() } as never;
     const environment = { ...nodeEnvironment({ transport, log: silentLog, metrics: silentMetrics, env: {} }), clock };
-    const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal });
+    const config = objectGatewaySchema.parse({ accessKeys: [ANN], journal, ...more });
     const { metadata, data, disk } = this;
     return openGatewayStore({
       config,
@@ -188,4 +192,18 @@ test("start: the rows' master moves meanwhile, each step fails at first: tried a
     throw new ConcordError("EPOCH_FENCED", "another process has the name");
   };
   await assert.rejects(stores.open("reservation"), { code: "EPOCH_FENCED" });
+});
+
+test("headBytesMax: 16384: rows are as gateways of before have them; without it the body is a row of its own", async () => {
+  const rowsWith = async (more: Partial<ObjectGatewayConfig>): Promise<number> => {
+    const stores = new Stores();
+    const { store } = await stores.open("reservation", undefined, more);
+    await store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+    const rows = stores.metadata.contents().length;
+    const chunks = ReadableStream.from([new Uint8Array(16_384)]);
+    const body = { lengthBytes: 16_384, chunks, finish: () => ({ md5Hex: "0", checksum: undefined }) };
+    await store.putObject({ bucket: "photos", key: "k", body, attributes: { headers: {}, metadata: {}, tags: {} }, precondition: {} });
+    return stores.metadata.contents().length - rows;
+  };
+  assert.deepEqual([await rowsWith({ headBytesMax: 16_384 }), await rowsWith({})], [1, 2]);
 });

@@ -88,8 +88,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const journal = await whenPassed(options, () => openUploadJournal(uploads));
   snapshot = () => journal.snapshot();
   const resolver = new CommitResolver({ clock, log, metrics });
-  const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs, eventBytesMax, eventBytesTotalMax } = config;
-  const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, eventBytesMax, eventBytesTotalMax, ...tuning.limits };
+  const { objectBytesMax, longestRequestMs, gcGraceMs: garbageGraceMs, eventBytesMax, eventBytesTotalMax, headBytesMax } = config;
+  const limits = { objectBytesMax, longestRequestMs, garbageGraceMs, eventBytesMax, eventBytesTotalMax, headBytesMax, ...tuning.limits };
   const context = objectStoreContext({
     ...stores,
     journal,

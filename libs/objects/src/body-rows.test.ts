@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { MetadataRow } from "@concord/ports";
 import type { ConcordError } from "@concord/runtime";
+import { placedIn } from "./body-rows.ts";
 import { OBJECT_LIMITS } from "./limits.ts";
 import { decodeRow, decodeRowAs } from "./row-codec.ts";
 import { headKey, isBodyKey, keyOfBody, versionKey } from "./row-keys.ts";
@@ -65,6 +66,14 @@ test("[OGD14] bodies: below, at and above each limit: in the head, in a row besi
     [headBytesMax + 1, inlineBytesMax],
   );
   assert.deepEqual(faultsOf(fixture), []);
+});
+
+test("bodies: encrypted: the length of the plaintext decides", async () => {
+  const { context } = await openPhotos({ limits: LIMITS });
+  const content = { kind: "inline", bytes: new Uint8Array(30) } as const;
+  assert.deepEqual(placedIn(context, 7n, { content, sizeBytes: 4 }), { content, body: undefined });
+  const beside = { content: { kind: "beside", guid: 7n }, body: { kind: "body", bytes: content.bytes } };
+  assert.deepEqual(placedIn(context, 7n, { content, sizeBytes: 5 }), beside);
 });
 
 test("[OGD4] bodies: replaced by each kind of content, and deleted: gone with that commit, without a GC entry", async () => {

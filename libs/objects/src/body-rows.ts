@@ -15,9 +15,9 @@ export type OpenContent = Exclude<Content, { readonly kind: "beside" }>;
 export function placedIn(
   { limits }: ObjectStoreContext,
   guid: bigint,
-  content: StoredBody["content"],
+  { content, sizeBytes }: Pick<StoredBody, "content" | "sizeBytes">,
 ): { readonly content: Content; readonly body: BodyRow | undefined } {
-  if (content.kind !== "inline" || content.bytes.length <= limits.headBytesMax) return { content, body: undefined };
+  if (content.kind !== "inline" || sizeBytes <= limits.headBytesMax) return { content, body: undefined };
   return { content: { kind: "beside", guid }, body: { kind: "body", bytes: content.bytes } };
 }
 

@@ -4,7 +4,7 @@ import type { BackoffLimits } from "@concord/runtime";
 export interface ObjectLimits {
   /** Objects up to this size live in rows (OGD14). */
   readonly inlineBytesMax: number;
-  /** Of those, what is stored of objects up to this size is in the head row itself; of others in a row beside it. */
+  /** Of those, objects up to this size are in the head row itself, others in a row beside it. */
   readonly headBytesMax: number;
   /** One upload or part. */
   readonly blobBytesMax: number;

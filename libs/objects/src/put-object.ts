@@ -113,7 +113,7 @@ async function commitHead(
     const next = await succeed(context, view, guid);
     // By the header that the commit names: the default that is in force then.
     const lock = await lockOfNew(context, view.header.row, upload.lock);
-    const placed = placedIn(context, guid, body.content);
+    const placed = placedIn(context, guid, body);
     const object = newObject(context, upload, { next, lock, content: placed.content });
     const { versionId } = storedAs(object);
     const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
