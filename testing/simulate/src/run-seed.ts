@@ -5,6 +5,7 @@ import { runBatchScenario } from "./scenarios/batch.ts";
 import { runDedupScenario, runOwnershipScenario, runWorkersScenario } from "./scenarios/dedup.ts";
 import { runDetectionScenario } from "./scenarios/detection.ts";
 import { runFailoverScenario } from "./scenarios/failover.ts";
+import { runHistoriesScenario } from "./scenarios/histories.ts";
 import { runLogScenario } from "./scenarios/log.ts";
 import { LOSSES_SWARM, runLossesScenario } from "./scenarios/losses.ts";
 import { runMembersScenario } from "./scenarios/members.ts";
@@ -32,6 +33,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["log", runLogScenario],
   ["detection", runDetectionScenario],
   ["repair", runRepairScenario],
+  ["histories", runHistoriesScenario],
 ]);
 
 /** What a scenario needs of the swarm. The list of coordinators changes where they are processes of their own; with few groups none would move. */

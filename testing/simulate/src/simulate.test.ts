@@ -17,7 +17,7 @@ for (const scenario of SCENARIO_NAMES) {
     const second = await runSeed(scenario, SEED, { keepTrace: false });
     assert.deepEqual(first.report.violations, []);
     assert.ok(first.report.outcomes.ok > 5, JSON.stringify(first.report.outcomes));
-    const seen = ["log", "repair", "detection"].includes(scenario) ? [" history "] : [" msg ", " disk ", " fault "];
+    const seen = ["log", "repair", "detection", "histories"].includes(scenario) ? [" history "] : [" msg ", " disk ", " fault "];
     for (const kind of seen) assert.ok(first.trace.includes(kind), kind);
     assert.equal(first.report.digest, second.report.digest);
   });

@@ -278,6 +278,8 @@ export class FakeLog implements GroupLog {
       assert.equal(compareBytes(held.bytes, bytes), 0, "one content per (seq, epoch)");
       return { kind: "logged" };
     }
+    // A mark of the owner before came after the raise that told the tail: it is decided and applied, as replicas answer too.
+    if (seq <= this.appliedSeq) return { kind: "logged" };
     const before =
       this.entries.find((entry) => entry.seq === seq - 1n)?.epoch ?? (seq - 1n === this.appliedSeq ? this.appliedEpoch : undefined);
     assert.equal(before, previousEpoch, "an entry stands on the entry before");

@@ -1,0 +1,2 @@
+export { MemoryWindowStores } from "./memory-window-stores.ts";
+export { runDedupHistory } from "./history.ts";

@@ -1,0 +1,32 @@
+import { runDedupHistory } from "@concord/dedup/testing";
+import { runBatchHistory } from "@concord/logged-batch/testing";
+import { runTransactionHistory } from "@concord/transactions/testing";
+import type { Cluster } from "../cluster.ts";
+import type { Outcomes } from "../run-seed.ts";
+
+/** Of each kind. */
+const HISTORIES = 6;
+
+/**
+ * Random histories of libs by themselves: one group's owners over scripted answers of log and rows, who apply commits themselves or leave that to replicas
+ * (TXD14); one partition's dedup windows of both layouts (DD17); three nodes' logged batches. There are moments in them that whole services
+ * seldom meet, or that they meet on other engines alone. Each checks itself and throws at the first wrong state.
+ */
+export async function runHistoriesScenario({ world }: Cluster): Promise<Outcomes> {
+  const random = world.random("histories");
+  const outcomes = { ok: 0, fail: 0, info: 0 };
+  const note = (what: string, seed: number, text: string): void =>
+    world.trace.line(1000 * world.nowMs, `history ${seed} of ${what}: ${text}`);
+  for (let each = 0; each < HISTORIES; each += 1) {
+    const seed = random.below(1_000_000_000);
+    const transactions = await runTransactionHistory(seed);
+    note("transactions", seed, `${transactions.acknowledged} of ${transactions.sent} acknowledged`);
+    const batches = await runBatchHistory(seed);
+    note("batches", seed, `${batches.acknowledged} of ${batches.sent} acknowledged, ${batches.torn} torn before the replay`);
+    const { sent } = await runDedupHistory(seed);
+    note("windows", seed, `${sent} messages`);
+    outcomes.ok += transactions.acknowledged + batches.acknowledged + sent;
+    outcomes.info += transactions.sent - transactions.acknowledged + batches.sent - batches.acknowledged;
+  }
+  return outcomes;
+}
