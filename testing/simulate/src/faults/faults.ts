@@ -1,3 +1,4 @@
+import { ENCRYPTION_FAULTS } from "./encryption-faults.ts";
 import { EVENT_FAULTS } from "./event-faults.ts";
 import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { LOCK_FAULTS } from "./lock-faults.ts";
@@ -29,6 +30,7 @@ const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
 
 export const SEEDED_FAULTS: readonly SeededFault[] = [
+  ...ENCRYPTION_FAULTS,
   ...EVENT_FAULTS,
   ...FAILOVER_FAULTS,
   ...LOCK_FAULTS,

@@ -13,8 +13,10 @@ import { openSimulatedStore } from "../stores.ts";
 import { ENCRYPTED_CONFIG } from "./encrypted.ts";
 import { EVENT_CONFIG, EventHistory } from "./event-history.ts";
 import { EXPIRING_CONFIG } from "./expiring.ts";
+import { PART_BYTES_MIN } from "./limits.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
+import { SEALED_CONFIG, SealedHistory } from "./sealed.ts";
 
 const ROWS = "rows";
 const ROWS_ADDRESS = "rows:7000";
@@ -22,8 +24,6 @@ const DATA = "pieces";
 const OPERATOR = "simulated-operator";
 const ADMIN = contract.service("ObjectAdminService").methods;
 const ADMIN_TIMEOUT_MS = 20_000;
-/** Parts of a multipart upload in the simulation: small, so that there can be several. */
-export const PART_BYTES_MIN = 18_000;
 /** Where a gateway stands still while another recovers its epoch and collects garbage; each is followed by a wait for a disk or a client. */
 const PAUSE_POINTS: readonly string[] = [
   "object:before-create",
@@ -107,6 +107,14 @@ export class Gateways {
   readonly #eventBytesMax: number;
   /** The bucket encrypts by default (SSE-S3). */
   readonly isEncrypted: boolean;
+  /** Undefined: no client asks for encryption by itself. */
+  readonly sealed: SealedHistory | undefined;
+  /** Clients make buckets of their own. */
+  readonly hasOwnBuckets: boolean;
+  /** The gateways start without any key. */
+  areKeysGone = false;
+  /** What is on the disk is not what the gateways wrote: the scrub finds it. */
+  isTampered = false;
   readonly #cluster: Cluster;
 
   constructor(cluster: Cluster) {
@@ -117,6 +125,8 @@ export class Gateways {
     this.events = random.chance(0.4) ? new EventHistory(cluster.world) : undefined;
     this.#eventBytesMax = random.pick([3_000, 1_000_000, 1_000_000]);
     this.isEncrypted = cluster.world.random("encryption").chance(0.4);
+    this.hasOwnBuckets = cluster.world.random("own buckets").chance(0.4);
+    this.sealed = cluster.world.random("sealed").chance(0.4) ? new SealedHistory(cluster.world, this.isEncrypted) : undefined;
   }
 
   get s3Addresses(): readonly string[] {
@@ -208,7 +218,7 @@ export class Gateways {
     return {
       ...log,
       error: (message, fields) => {
-        if (message === SCRUB_FINDING) world.violation("scrub", `${message}: ${JSON.stringify(fields)}`);
+        if (message === SCRUB_FINDING && !this.isTampered) world.violation("scrub", `${message}: ${JSON.stringify(fields)}`);
         log.error(message, fields);
       },
     };
@@ -240,7 +250,10 @@ export class Gateways {
       scrubIntervalMs: SCRUB_INTERVAL_MS,
       ...(this.hasRules ? EXPIRING_CONFIG : {}),
       ...(this.events === undefined ? {} : { ...EVENT_CONFIG, eventBytesMax: this.#eventBytesMax }),
-      ...(this.isEncrypted ? ENCRYPTED_CONFIG : {}),
+      ...(this.isEncrypted && !this.areKeysGone ? ENCRYPTED_CONFIG : {}),
+      // Clients' keys are refused over plain HTTP; no simulated stream reads the files.
+      ...(this.sealed === undefined ? {} : { tlsCertificateFile: "simulated", tlsKeyFile: "simulated" }),
+      ...(this.sealed === undefined || this.areKeysGone ? {} : SEALED_CONFIG),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

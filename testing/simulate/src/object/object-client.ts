@@ -4,10 +4,12 @@ import type { World } from "@concord/simulation";
 import { judgeAnswer } from "./encrypted.ts";
 import type { EventHistory } from "./event-history.ts";
 import { EXPIRING_PREFIX, useExpiring } from "./expiring.ts";
-import { PART_BYTES_MIN } from "./gateways.ts";
 import { md5, type ObjectHistory } from "./history.ts";
+import { PART_BYTES_MIN } from "./limits.ts";
 import { useLocked, type LockHistory } from "./locked.ts";
 import { VERSION_KEYS, type MadeVersion, type VersionHistory } from "./version-history.ts";
+import { useOwnBucket } from "./own-bucket.ts";
+import { SEALED_PREFIX, useSealed, type SealedHistory } from "./sealed.ts";
 import { S3Client, tagged, type S3Answer, type S3Request } from "./s3-client.ts";
 
 export const BUCKET = "simulated-bucket";
@@ -22,6 +24,8 @@ const FORBIDDEN_KEY_PERCENT = 20;
 const SLOW_PAUSE_MS_MAX = 60;
 const EXPIRING_PERCENT = 10;
 const LOCKED_PERCENT = 15;
+const SEALED_PERCENT = 20;
+const OWN_BUCKET_PERCENT = 4;
 /** Share of the operations that are on versions, where the bucket keeps some. */
 const VERSION_OPERATIONS_PERCENT = 35;
 
@@ -47,6 +51,10 @@ export interface ObjectClientOptions {
   readonly events: EventHistory | undefined;
   /** Reads say that their object is encrypted. */
   readonly isEncrypted: boolean;
+  /** Undefined: clients do not ask for encryption themselves. */
+  readonly sealed: SealedHistory | undefined;
+  /** Clients make buckets of their own. */
+  readonly hasOwnBuckets: boolean;
 }
 
 export class ObjectClient {
@@ -78,13 +86,22 @@ export class ObjectClient {
         env: this.#parts.env,
         bucket: BUCKET,
         key,
-        send: (request) => this.#answerOf(request),
+        send: (request) => this.answerOf(request),
       });
       return;
     }
-    const { world, env, locks } = this.#parts;
+    const { world, env, locks, sealed, hasOwnBuckets } = this.#parts;
+    if (hasOwnBuckets && random.below(100) < OWN_BUCKET_PERCENT) {
+      await useOwnBucket({ world, env, bucket: `of-${this.#name("bucket")}`, send: (request) => this.answerOf(request) });
+      return;
+    }
+    if (sealed !== undefined && random.below(100) < SEALED_PERCENT) {
+      const key = `${SEALED_PREFIX}${this.#name("key")}`;
+      await useSealed({ world, env, sealed, bucket: BUCKET, key, send: (request) => this.answerOf(request) });
+      return;
+    }
     if (locks !== undefined && random.below(100) < LOCKED_PERCENT) {
-      await useLocked({ world, env, locks, key: this.#name("locked"), send: (request) => this.#answerOf(request) });
+      await useLocked({ world, env, locks, key: this.#name("locked"), send: (request) => this.answerOf(request) });
       return;
     }
     const key = KEYS[random.below(KEYS.length)]!;
@@ -213,7 +230,10 @@ export class ObjectClient {
       else history.sawEtag(key, name, startedAt, etag);
     }
     for (const key of listed.keys())
-      if (![...KEYS, ...VERSION_KEYS, FORBIDDEN_KEY].includes(key) && !key.startsWith(EXPIRING_PREFIX))
+      if (
+        ![...KEYS, ...VERSION_KEYS, FORBIDDEN_KEY].includes(key) &&
+        ![EXPIRING_PREFIX, SEALED_PREFIX].some((prefix) => key.startsWith(prefix))
+      )
         this.#parts.world.violation("object listing", `${name} lists ${key}`);
     return listed;
   }
@@ -350,7 +370,8 @@ export class ObjectClient {
     return { mark, body, startedAt: this.#nowMs() };
   }
 
-  async #answerOf(request: S3Request): Promise<S3Answer | undefined> {
+  /** Undefined: it is not known what became of it. */
+  async answerOf(request: S3Request): Promise<S3Answer | undefined> {
     const reply = await this.#send(request);
     return reply.kind === "answer" ? reply.answer : undefined;
   }

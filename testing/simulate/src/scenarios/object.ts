@@ -9,6 +9,8 @@ import { Gateways, RECOVERY_INTERVAL_MS, type GatewayPlan } from "../object/gate
 import { ObjectHistory } from "../object/history.ts";
 import { LOCKED_BUCKET, LOCKED_DEFAULT, LOCKED_RULES, LockHistory, putByDefault } from "../object/locked.ts";
 import { BUCKET, FORBIDDEN_KEY, KEYS, ObjectClient } from "../object/object-client.ts";
+import { read, readRefused } from "../object/sealed.ts";
+import { tamper } from "../object/tampering.ts";
 import { S3Client, type S3Answer, type S3Request } from "../object/s3-client.ts";
 import { VERSION_KEYS, VersionHistory } from "../object/version-history.ts";
 import type { Outcomes } from "../run-seed.ts";
@@ -29,7 +31,7 @@ const SLOW_PUTS = 3;
 const SLOW_PUT_MS_MAX = 250;
 const LOCK_STEP_MS = 60_000;
 const PIECES_MAX = 1_000_000;
-/** Of a blob: every one has as many. */
+/** Of a blob. */
 const BEGIN_BYTES = 100;
 /** Garbage of the future is collected, and what is remembered of completed uploads. */
 const AHEAD_MS = 30 * 24 * 3_600_000;
@@ -107,55 +109,25 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
   const gateways = new Gateways(cluster);
   const history = new ObjectHistory(world);
   gateways.start();
-  const addresses = gateways.s3Addresses;
   const admin = await process(cluster, "admin");
-  const reader = new ObjectClient({
-    world,
-    env: admin,
-    name: "admin",
-    history,
-    addresses,
-    timeoutMs: 20_000,
-    versions: undefined,
-    hasPolicy: false,
-    hasRules: false,
-    locks: undefined,
-    events: undefined,
-    isEncrypted: gateways.isEncrypted,
-  });
   const random = world.random("versions");
   const versions = random.chance(0.6) ? new VersionHistory(world) : undefined;
   const policies = world.random("policies");
   const hasPolicy = policies.chance(0.5);
   const locking = world.random("locks");
   const locks = locking.chance(0.4) ? new LockHistory(world, swarm.clockSkewMs) : undefined;
+  const { hasRules, isEncrypted, events, sealed, hasOwnBuckets } = gateways;
+  const shared = { world, history, addresses: gateways.s3Addresses, isEncrypted };
+  const none = { versions: undefined, hasPolicy: false, hasRules: false, locks: undefined, events: undefined, sealed: undefined };
+  const reader = new ObjectClient({ ...shared, ...none, env: admin, name: "admin", timeoutMs: 20_000, hasOwnBuckets: false });
   const run: Run = { cluster, gateways, history, admin, reader, versions, locks, forbiddenSince: undefined, isOver: false };
-  const { hasRules, isEncrypted, events } = gateways;
   await world.complete(makeBuckets(run), 4 * UP_MS);
   const names = Array.from({ length: swarm.clients }, (_, at) => `client-${at + 1}`);
+  const used = { ...shared, timeoutMs: swarm.timeoutMs, versions, hasPolicy, hasRules, locks, events, sealed, hasOwnBuckets };
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(
-      operate(
-        run,
-        new ObjectClient({
-          world,
-          env,
-          name,
-          history,
-          addresses,
-          timeoutMs: swarm.timeoutMs,
-          versions,
-          hasPolicy,
-          hasRules,
-          locks,
-          events,
-          isEncrypted,
-        }),
-        env,
-      ),
-    );
+    work.push(operate(run, new ObjectClient({ ...used, env, name }), env));
   }
   if (versions !== undefined) work.push(keepVersions(run, versions, random));
   if (hasPolicy) work.push(forbidWrites(run, policies));
@@ -339,21 +311,30 @@ async function judge(run: Run): Promise<void> {
     await world.complete(until(run, attempt), RECOVERY_MS).catch(() => world.violation("liveness", `${what}: ${last}`));
   };
   await quietly("a put after healing", () => run.reader.put(KEYS[0]!));
-  if (world.random("restart").chance(0.5))
-    for (const name of run.gateways.plan.names) {
-      await world.stop(name).catch(() => undefined);
-      world.start(name);
-    }
+  if (world.random("restart").chance(0.5)) await restart(run, "as-before");
   for (const name of run.gateways.plan.names) await quietly(`recovery of ${name}`, () => isQuiet(run, name));
   await quietly("recovery of every epoch", () => areRecovered(run));
   await quietly("collection of garbage", () => collect(run));
   for (const key of KEYS) await quietly(`a get of ${key}`, () => run.reader.get(key));
   await quietly("versions", () => judgeVersions(run));
   await quietly("locks", () => judgeLocks(run));
+  await quietly("encrypted objects", () => judgeSealed(run));
   await quietly("events", () => judgeEvents(run));
   await quietly("a forbidden key", () => judgeForbidden(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
+  const keys = await world.complete(tamperSealed(run), RECOVERY_MS);
+  await restart(run, "keys-gone");
+  await quietly("encrypted objects without the gateways' keys", () => judgeKeysGone(run, keys));
+}
+
+async function restart({ cluster: { world }, gateways }: Run, how: "as-before" | "keys-gone"): Promise<void> {
+  if (how === "keys-gone" && gateways.sealed === undefined) return;
+  gateways.areKeysGone = how === "keys-gone";
+  for (const name of gateways.plan.names) {
+    await world.stop(name).catch(() => undefined);
+    world.start(name);
+  }
 }
 
 async function until({ admin }: Run, ask: () => Promise<boolean>): Promise<void> {
@@ -387,6 +368,39 @@ async function judgeVersions({ reader, versions }: Run): Promise<boolean> {
 
 async function judgeLocks({ reader, locks }: Run): Promise<boolean> {
   await locks?.judge((version) => reader.readVersion(version, LOCKED_BUCKET));
+  return true;
+}
+
+/** What was stored is read as it was sent. */
+async function judgeSealed({ cluster: { world }, gateways, admin: env, reader }: Run): Promise<boolean> {
+  const options = { world, env, bucket: BUCKET, send: (request: S3Request) => reader.answerOf(request) };
+  for (const object of gateways.sealed?.kept ?? []) if (!(await read(options, object))) return false;
+  return true;
+}
+
+/** Nothing that was changed on the disk is given out. Answers what was. */
+async function tamperSealed({ cluster: { world }, gateways, admin: env }: Run): Promise<ReadonlySet<string>> {
+  const kept = gateways.sealed?.kept ?? [];
+  if (kept.length === 0) return new Set();
+  gateways.isTampered = true;
+  const tampered = await tamper({ world, env, disk: gateways.files(), keys: new Set(kept.map(({ key }) => key)) });
+  const client = new S3Client(env, gateways.s3Addresses[0]!, ANSWER_MS);
+  for (const object of kept) if (tampered.has(object.key)) await readRefused(world, client, BUCKET, object, "tampered");
+  return tampered;
+}
+
+/** Gateways without their keys refuse, and clients with their own read on. */
+async function judgeKeysGone(run: Run, tampered: ReadonlySet<string>): Promise<boolean> {
+  const { cluster, gateways, admin: env, reader } = run;
+  const { world } = cluster;
+  if (gateways.sealed === undefined || !(await isQuiet(run, gateways.plan.names[0]!))) return gateways.sealed === undefined;
+  const client = new S3Client(env, gateways.s3Addresses[0]!, ANSWER_MS);
+  const options = { world, env, bucket: BUCKET, send: (request: S3Request) => reader.answerOf(request) };
+  for (const object of gateways.sealed.kept) {
+    if (tampered.has(object.key)) continue;
+    if (object.mode.kind === "customer") await read(options, object);
+    else await readRefused(world, client, BUCKET, object, "without-keys");
+  }
   return true;
 }
 
@@ -441,8 +455,12 @@ async function countBlobs({ cluster: { world }, gateways, admin }: Run): Promise
   for (const epoch of await data.epochs()) {
     const oids = await data.list({ epoch, fromSequence: 0, limit: PIECES_MAX });
     blobs += oids.length;
-    if (!gateways.isEncrypted) continue;
-    for (const oid of oids) for await (const begin of data.read(oid, 0, BEGIN_BYTES)) judgeBlob(world, begin);
+    if (!gateways.isEncrypted && gateways.sealed === undefined) continue;
+    for (const oid of oids) {
+      const state = await data.inspect(oid);
+      const bytes = state.kind === "sealed" ? Math.min(BEGIN_BYTES, state.sealed.lengthBytes) : 0;
+      for await (const begin of data.read(oid, 0, bytes)) judgeBlob(world, begin, gateways.isEncrypted);
+    }
   }
   return blobs;
 }
