@@ -141,8 +141,9 @@ export class LifecycleEngine {
     if (held === undefined) return (await bucketBehind(this.#context, "")) === undefined ? { kind: "not now" } : { kind: "ours", held };
     const { place } = held.row;
     const { clock } = this.#context;
+    // Far in the future: a clock that was ahead was set right.
     if (place.kind === "ended")
-      return this.#time.nowMs() - place.endedMs >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
+      return Math.abs(this.#time.nowMs() - place.endedMs) >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
     if (sameVersion(held.version, this.#own) || (await this.#isOfEarlierLife(held.version))) return { kind: "ours", held };
     if (this.#seen === undefined || !sameVersion(this.#seen.version, held.version))
       this.#seen = { version: held.version, sinceMs: clock.monotonicMs() };

@@ -342,6 +342,33 @@ test("lifecycle: a restart after hours, monotonic time with fractions of millise
   assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
 });
 
+test("lifecycle: in the background: the clock goes back by days: the next pass begins, not only when it has come to where it was", async () => {
+  const fixture = await openPhotos();
+  await setRules(fixture, rule(days(1)));
+  const { clock } = fixture;
+  let aheadMs = 3 * DAY;
+  const engine = new LifecycleEngine({
+    context: {
+      ...fixture.context,
+      clock: {
+        nowMs: () => clock.nowMs() + aheadMs,
+        nowUs: () => clock.nowUs(),
+        monotonicMs: () => clock.monotonicMs(),
+        setTimer: clock.setTimer.bind(clock),
+        defer: clock.defer.bind(clock),
+      },
+    },
+  });
+  engine.start();
+  await until(async () => (await engine.status())?.place.kind === "ended");
+  const aheadOfUs = (await engine.status())!.startedMs;
+  aheadMs = 0;
+  const steppedMs = clock.nowMs();
+  await until(async () => (await engine.status())!.startedMs < aheadOfUs || clock.nowMs() - steppedMs > DAY);
+  await engine.stop();
+  assert.ok(clock.nowMs() - steppedMs < LIFECYCLE_INTERVAL_MS);
+});
+
 test("lifecycle: in the background: no bucket has rules: no row is written; a pass begins an interval after the last one", async () => {
   const fixture = await openPhotos();
   const engine = engineOf(fixture);
