@@ -104,7 +104,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
   const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond });
   const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
-  const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs });
+  const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs, isAlone: config.metadata === "local" });
   const events = deliveryOf(options, context);
   const rotation = hasEarlierKeys(config) ? new KeyRotation({ context }) : undefined;
   return {

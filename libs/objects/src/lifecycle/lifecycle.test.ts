@@ -24,10 +24,10 @@ const versionsOf = async (fixture: Fixture, prefix = ""): Promise<readonly strin
 const engineOf = (fixture: Fixture): LifecycleEngine => new LifecycleEngine({ context: fixture.context });
 
 /** Of a gateway with another name, and so another worker id. */
-function engineOfOther({ context }: Fixture): LifecycleEngine {
+function engineOfOther({ context }: Fixture, isAlone = false): LifecycleEngine {
   let sequence = 0;
   const next = (): Promise<bigint> => Promise.resolve(makeGuid({ timeMs: GUID_TIME_MS, workerId: 7, sequence: (sequence += 1) }));
-  return new LifecycleEngine({ context: { ...context, guids: { next } } });
+  return new LifecycleEngine({ context: { ...context, guids: { next } }, isAlone });
 }
 
 /** A page of two has expired, and its engine is gone. */
@@ -309,17 +309,21 @@ test("lifecycle: in the background: each page moves the place; the gateway dies 
   assert.equal((await first.store.bucketUsage("photos")).objects, 0n);
 });
 
-test("lifecycle: in the background: the gateway is restarted within a pass: it goes on at once, not after ten minutes", async () => {
-  const fixture = await openPhotos();
-  await passOfGoneEngine(fixture);
-  const startedMs = fixture.clock.nowMs();
-  const restarted = engineOf(fixture);
-  restarted.start();
-  await until(async () => (await restarted.status())?.place.kind === "ended");
-  await restarted.stop();
-  assert.ok(fixture.clock.nowMs() - startedMs < LIFECYCLE_DEAD_AFTER_MS / 2);
-  assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
-});
+for (const [life, engineOfLife] of [
+  ["restarted", engineOf],
+  ["alone, and restarted with another worker id as its clock was set back", (fixture: Fixture) => engineOfOther(fixture, true)],
+] as const)
+  test(`lifecycle: in the background: the gateway is ${life} within a pass: it goes on at once, not after ten minutes`, async () => {
+    const fixture = await openPhotos();
+    await passOfGoneEngine(fixture);
+    const startedMs = fixture.clock.nowMs();
+    const restarted = engineOfLife(fixture);
+    restarted.start();
+    await until(async () => (await restarted.status())?.place.kind === "ended");
+    await restarted.stop();
+    assert.ok(fixture.clock.nowMs() - startedMs < LIFECYCLE_DEAD_AFTER_MS / 2);
+    assert.equal((await fixture.store.bucketUsage("photos")).objects, 0n);
+  });
 
 test("lifecycle: a restart after hours, monotonic time with fractions of milliseconds: passes go on while time catches up", async () => {
   const fixture = await openPhotos();
