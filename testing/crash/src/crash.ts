@@ -16,6 +16,7 @@ import {
   type Service,
   startConstellation,
 } from "@concord/constellation";
+import { ClockSteps } from "./clock-steps.ts";
 import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
 import { IoFaults, MISTAKES } from "./io-faults.ts";
 import { Loop } from "./loop.ts";
@@ -30,7 +31,7 @@ const HELP = `npm run crash -- [--service NAME]... [--cycles N | --minutes M] [-
 Works on real processes of a service and kills them with SIGKILL at one named point of their code after the other. Every third time the
 power is cut at the point instead: all processes of the service are stopped, their file systems shut down, so that what was not synced is
 gone, and mounted anew (root only; says so when it cannot). Then they start again. After every fifth cycle one process is paused by
-SIGSTOP for 1 to 10 s in mid-load, and wakes. What was acknowledged is checked all the time or by
+SIGSTOP for 1 to 10 s in mid-load, and wakes. In every fourth cycle the wall clock of the process is off, by seconds to days, ahead or back (needs cc). What was acknowledged is checked all the time or by
 independent checkers after every tenth cycle. Exit code 0 only if nothing was lost, dirty, leaked, dangling or delivered twice.
 
   --service NAME  object-gateway, dedup-worker (these two at once), storage-proxy (one of three), txn-coordinator (one of three),
@@ -134,6 +135,7 @@ async function runStage(stage: Stage, dataFolder: string, installed: Installed, 
   const ended: string[] = [];
   mkdirSync(dataFolder, { recursive: true });
   const faults = flags.faults ? new IoFaults(dataFolder) : undefined;
+  const clocks = flags.faults ? undefined : clockSteps(dataFolder);
   let constellation: Constellation | undefined;
   let isClean = false;
   try {
@@ -159,7 +161,7 @@ async function runStage(stage: Stage, dataFolder: string, installed: Installed, 
       const untilMs = performance.now() + forMs;
       const subject = subjectOf(service, members, constellation!, installed);
       const ownSupplies = subject.nodes.flatMap((name) => supplies.get(name) ?? []);
-      return new Loop({ constellation: constellation!, subject, supplies: ownSupplies, faults, cycles, untilMs, ended });
+      return new Loop({ constellation: constellation!, subject, supplies: ownSupplies, faults, clocks, cycles, untilMs, ended });
     });
     const progress = setInterval(() => loops.forEach((loop) => console.log(loop.describe())), PROGRESS_MS);
     await Promise.all(loops.map((loop) => loop.run())).finally(() => clearInterval(progress));
@@ -173,6 +175,16 @@ async function runStage(stage: Stage, dataFolder: string, installed: Installed, 
     else for (const supply of supplies.values()) await supply.remove();
   }
   return isClean;
+}
+
+/** Not with faults of the file system: one library at a time is preloaded. */
+function clockSteps(folder: string): ClockSteps | undefined {
+  try {
+    return new ClockSteps(folder);
+  } catch (error) {
+    console.log(`clock steps skipped: ${(error as Error).message.split("\n")[0]}`);
+    return undefined;
+  }
 }
 
 function eventsWorkerOf({ "dedup-worker": workers = 0 }: Members): string {

@@ -6,6 +6,9 @@ import { earlyHit, failpointsIn } from "./failpoints.ts";
 import { OutputReader } from "./objects/output-reader.ts";
 import { newTally, type Subject } from "./subject.ts";
 
+const HOUR_MS = 3_600_000;
+/** Beyond the age of the window, too. */
+const CLOCK_STEPS_MS = [40 * 24 * HOUR_MS, -6 * HOUR_MS, 3 * HOUR_MS, -240 * HOUR_MS];
 const PRODUCERS = 4;
 const PER_CALL = 40;
 /** Of the messages of a call so many are ones that were sent before. */
@@ -22,6 +25,7 @@ export class DedupSubject implements Subject {
   readonly reachMs = 1_200;
   readonly reachOperations = 400;
   readonly worksThroughRestarts = false;
+  readonly clockStepsMs = CLOCK_STEPS_MS;
   readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #address: string;

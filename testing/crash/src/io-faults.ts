@@ -1,8 +1,8 @@
 // Calls of real processes to their file system that fail: a library is preloaded that refuses the n-th call of a kind.
-import { execFileSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
+import { compilePreload } from "./preload.ts";
 
 const { EIO, ENOSPC } = constants.errno;
 const SOURCE = join(import.meta.dirname, "io-faults.c");
@@ -37,8 +37,7 @@ export class IoFaults {
   /** Compiles the library into `folder`; throws without a C compiler. */
   constructor(folder: string) {
     this.#folder = folder;
-    this.#library = join(folder, "io-faults.so");
-    execFileSync("cc", ["-shared", "-fPIC", "-O2", "-Wall", "-Werror", "-o", this.#library, SOURCE, "-ldl"], { stdio: "inherit" });
+    this.#library = compilePreload(SOURCE, join(folder, "io-faults.so"));
   }
 
   /** Of cycle `cycle` of a node: kinds in turn, each with another call the next time. */

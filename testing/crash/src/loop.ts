@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Constellation, NodeProcess } from "@concord/constellation";
+import type { ClockSteps } from "./clock-steps.ts";
 import { IoFaults, type PlannedFault } from "./io-faults.ts";
 import type { PowerSupply } from "./power.ts";
 import { problems, type Subject } from "./subject.ts";
@@ -41,6 +42,8 @@ export interface LoopOptions {
   readonly supplies: readonly PowerSupply[];
   /** Instead of kills at named points: calls to the file system that fail. */
   readonly faults: IoFaults | undefined;
+  /** Undefined: all clocks are right. */
+  readonly clocks: ClockSteps | undefined;
   readonly cycles: number;
   /** By the monotonic clock. */
   readonly untilMs: number;
@@ -59,6 +62,7 @@ export class Loop {
   #cycles = 0;
   #powerCuts = 0;
   #pauses = 0;
+  #clockSteps = 0;
 
   constructor(options: LoopOptions) {
     this.#options = options;
@@ -94,7 +98,12 @@ export class Loop {
     const point = fault?.name ?? points[this.#cycles % points.length]!;
     const before = tally.indeterminate;
     if (subject.worksThroughRestarts) this.#load ??= this.#startLoad();
-    const victim = await this.#startWith(name, fault?.environment ?? this.#killAt(point, supplies.length > 0));
+    const step = this.#options.clocks?.plan(this.#cycles, subject.clockStepsMs);
+    if (step !== undefined) this.#clockSteps += 1;
+    const victim = await this.#startWith(name, {
+      ...(fault?.environment ?? this.#killAt(point, supplies.length > 0)),
+      ...step?.environment,
+    });
     this.#load ??= this.#startLoad();
     await this.#killBeside(victim.down);
     const isDown = await Promise.race([victim.down, this.#loadIsThrough()]);
@@ -233,7 +242,7 @@ export class Loop {
   describe(): string {
     const { acknowledged, indeterminate, lost, dirty, leaked, dangling, duplicated } = this.subject.tally;
     return (
-      `${this.subject.service}: ${this.#cycles} cycles (${this.#powerCuts} power cuts, ${this.#pauses} pauses), ${acknowledged} acknowledged, ` +
+      `${this.subject.service}: ${this.#cycles} cycles (${this.#powerCuts} power cuts, ${this.#pauses} pauses, ${this.#clockSteps} clock steps), ${acknowledged} acknowledged, ` +
       `${indeterminate} indeterminate, ${lost} lost, ${dirty} dirty, ${leaked} leaked, ${dangling} dangling, ${duplicated} duplicated`
     );
   }

@@ -19,8 +19,12 @@ import { earlyHit, failpointsIn } from "./failpoints.ts";
 import { AnnouncedBuckets } from "./objects/announced-buckets.ts";
 import { newTally, type Subject } from "./subject.ts";
 
+const HOUR_MS = 3_600_000;
+/** Within the age of events; a day locks last is passed. */
+const CLOCK_STEPS_MS = [72 * HOUR_MS, -3 * HOUR_MS, 6 * HOUR_MS, -48 * HOUR_MS];
 const GATEWAY = "object-gateway-1";
 const BUCKET = "crash";
+const PROBES = "crash-probes";
 const KEYS = 24;
 const KIB = 1024;
 /** In the row, one block of a blob, several blocks. */
@@ -62,6 +66,7 @@ export class ObjectSubject implements Subject {
   readonly reachMs = 1_200;
   readonly reachOperations = 60;
   readonly worksThroughRestarts = false;
+  readonly clockStepsMs = CLOCK_STEPS_MS;
   readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #constellation: Constellation;
@@ -93,7 +98,7 @@ export class ObjectSubject implements Subject {
   died(): void {}
 
   async prepare(): Promise<void> {
-    await this.#s3.send(new CreateBucketCommand({ Bucket: BUCKET }));
+    for (const Bucket of [BUCKET, PROBES]) await this.#s3.send(new CreateBucketCommand({ Bucket }));
     await this.#announced?.prepare();
   }
 
@@ -110,6 +115,7 @@ export class ObjectSubject implements Subject {
 
   /** Everything is what it may be and announced as it was, nothing leaks, nothing dangles. */
   async judge(): Promise<void> {
+    await this.#writable();
     for (let at = 0; at < KEYS; at += 1) await this.#settle(at);
     const listed = await this.#s3.send(new ListObjectsV2Command({ Bucket: BUCKET }));
     const names = new Set((listed.Contents ?? []).map(({ Key }) => Key!));
@@ -124,6 +130,21 @@ export class ObjectSubject implements Subject {
 
   close(): void {
     this.#s3.destroy();
+  }
+
+  /** Whatever clocks did, a write is taken. Behind a step the client learns the server's time from a first refusal. */
+  async #writable(): Promise<void> {
+    const giveUpAt = performance.now() + RECOVERY_MS;
+    const probe = new PutObjectCommand({ Bucket: PROBES, Key: "probe", Body: "x" });
+    for (;;) {
+      try {
+        await this.#s3.send(probe);
+        return;
+      } catch (error) {
+        if (performance.now() > giveUpAt) throw error;
+        await sleep(50);
+      }
+    }
   }
 
   async #change(at: number): Promise<void> {

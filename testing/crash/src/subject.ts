@@ -36,6 +36,8 @@ export interface Subject {
   readonly reachOperations: number;
   /** Whether its work goes on while processes are down: what waits for an answer then sees several of them die. */
   readonly worksThroughRestarts: boolean;
+  /** How far the wall clock of a process is off in some lives, in turn. */
+  readonly clockStepsMs: readonly number[];
   readonly tally: Tally;
   /** What was wrong, in words. */
   readonly notes: readonly string[];

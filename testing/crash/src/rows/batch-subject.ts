@@ -32,6 +32,7 @@ export class BatchSubject implements Subject {
   readonly reachMs = 0;
   readonly reachOperations = 0;
   readonly worksThroughRestarts = true;
+  readonly clockStepsMs = [];
   readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #connect: () => Promise<ConcordClient>;

@@ -11,6 +11,9 @@ import { Transactions } from "./transactions.ts";
 export const ROW_SERVICES = ["storage-proxy", "txn-coordinator", "concord"] as const;
 export type RowService = (typeof ROW_SERVICES)[number];
 
+const HOUR_MS = 3_600_000;
+/** Within what clients' ids are allowed to be off, and far beyond. */
+const CLOCK_STEPS_MS = [3_000, 6 * HOUR_MS, -3_000, -3 * HOUR_MS];
 const PROJECTS: Readonly<Record<RowService, readonly string[]>> = {
   "storage-proxy": ["libs/store", "libs/journal"],
   "txn-coordinator": ["libs/transactions"],
@@ -51,6 +54,7 @@ export class RowSubject implements Subject {
   readonly reachMs = REACH_MS;
   readonly reachOperations = 0;
   readonly worksThroughRestarts = true;
+  readonly clockStepsMs = CLOCK_STEPS_MS;
   readonly tally = newTally();
   readonly notes: string[] = [];
   readonly #random: () => number;
