@@ -10,7 +10,7 @@ export const EVENT_FAULTS: readonly SeededFault[] = [
     about: "A put writes its event in the next commit: a gateway that dies between them has stored what is never announced (OGD19).",
     scenario: "object",
     edits: [
-      { file: PUT_OBJECT, search: "...countUsage(next.replaced, object), ...event],", replace: "...countUsage(next.replaced, object)]," },
+      { file: PUT_OBJECT, search: "        ...event,\n", replace: "" },
       {
         file: PUT_OBJECT,
         search: "    return { object, result };\n",
