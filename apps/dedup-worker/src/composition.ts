@@ -22,7 +22,7 @@ import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
 import { ConcordError, SpaceGuard, SpaceReserve, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
-import { isListed, type DedupWorkerConfig } from "./config.ts";
+import { isListed, outputBytesOf, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
@@ -134,8 +134,8 @@ async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, { envi
 /** The logs live beside the windows, or where all workers reach them, and are kept for as long as windows must be rebuilt from them. */
 async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, ownership: Ownership): Promise<MessageLog> {
   const { environment, disk, logDisk } = host;
-  const { partitions, outputRetentionMs: outputMs, outputRetentionBytes: outputBytes } = config;
-  const retention = { ...(outputMs === undefined ? {} : { outputMs }), ...(outputBytes === undefined ? {} : { outputBytes }) };
+  const { partitions, outputRetentionMs: outputMs } = config;
+  const retention = { ...(outputMs === undefined ? {} : { outputMs }), outputBytes: outputBytesOf(config) };
   if (logDisk !== undefined && (await disk.list(LOG_FOLDER)).length > 0) {
     throw new ConcordError(
       "SCHEMA_INVALID",

@@ -3,7 +3,16 @@ import { memberShape } from "@concord/member-lists";
 import { SNAPSHOT_EVERY_MS_MIN, SNAPSHOTS_KEPT_MAX } from "@concord/dedup";
 import { WORKER_ID_MAX } from "@concord/snowflake";
 import { ID_SOURCE_PATTERN } from "./ingest/id-source.ts";
-import { PARTITIONS_MAX, SOURCE_PATTERN, SOURCES_MAX, WINDOW_IDS_MAX, WINDOW_IDS_MIN, WORKERS_MAX } from "./limits.ts";
+import {
+  OUTPUT_BYTES_MIN,
+  OUTPUT_BYTES_PER_ID,
+  PARTITIONS_MAX,
+  SOURCE_PATTERN,
+  SOURCES_MAX,
+  WINDOW_IDS_MAX,
+  WINDOW_IDS_MIN,
+  WORKERS_MAX,
+} from "./limits.ts";
 
 const kafkaName = (kind: string): z.ZodString => z.string().regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`);
 /** Ids without a source can be reserved too: their source is named by no letter. */
@@ -98,7 +107,7 @@ export const dedupWorkerSchema = z
       .min(1)
       .optional()
       .describe(
-        "output older than this is removed, by whole segments; left out = never. Not below windowMaxAgeMs: the window is rebuilt from it",
+        "output older than this is removed, by whole segments; left out = by outputRetentionBytes alone. Not below windowMaxAgeMs: the window is rebuilt from it",
       ),
     outputRetentionBytes: z
       .number()
@@ -106,7 +115,7 @@ export const dedupWorkerSchema = z
       .min(64 * 1024 * 1024)
       .optional()
       .describe(
-        "bytes of a partition's output that are kept; left out = all. The metric dedup_rebuildable says whether the window is covered",
+        "bytes of a partition's output that are kept, older output is removed; left out = 4096 for each of windowIdsMax, at least 256 MiB. What the window needs is never removed: where it needs more, new messages are refused (dedup_output_full)",
       ),
     idSource: z
       .string()
@@ -195,6 +204,14 @@ function sourceProblems({ sources, callers }: Sourced): readonly string[] {
     ...(names.size === sources.length ? [] : ["two have the same name"]),
     ...[...new Set(unknown)].map((name) => `${name} is no client or operator among callers`),
   ];
+}
+
+/** Of the embedded log: bytes of a partition's output that are kept. */
+export function outputBytesOf({
+  outputRetentionBytes,
+  windowIdsMax,
+}: Pick<DedupWorkerConfig, "outputRetentionBytes" | "windowIdsMax">): number {
+  return outputRetentionBytes ?? Math.max(OUTPUT_BYTES_MIN, windowIdsMax * OUTPUT_BYTES_PER_ID);
 }
 
 /** The list of workers may be changed while they run (TX32). */

@@ -46,6 +46,14 @@ export const KAFKA_PAGE = { messages: 4_000, bytes: 1024 * 1024 } as const;
 /** The largest `windowIdsMax` setting. */
 export const WINDOW_IDS_MIN = 256;
 export const WINDOW_IDS_MAX = 256 * 1024 * 1024;
+/**
+ * The default of `outputRetentionBytes`, for each id of `windowIdsMax`, and at least: a window of messages of 4 KiB on average, headers included, can be
+ * rebuilt from the output that is kept.
+ */
+export const OUTPUT_BYTES_PER_ID = 4 * 1024;
+export const OUTPUT_BYTES_MIN = 256 * 1024 * 1024;
+/** How long a caller should wait while the window needs all output that may be kept: it ages once in `GAUGE_INTERVAL_MS`. */
+export const OUTPUT_FULL_RETRY_MS = 5_000;
 /** Segments of a window: with too few ageing is coarse, with many each look-up asks more filters. */
 export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */

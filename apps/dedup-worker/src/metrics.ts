@@ -19,6 +19,14 @@ export const DEDUP_WORKER_METRICS: readonly MetricDefinition[] = [
   { name: "dedup_partition_running", kind: "gauge", help: "1 while the partition works, 0 when it has stopped", labels },
   { name: "dedup_partition_lag", kind: "gauge", help: "Input offsets that are not processed yet", labels },
   { name: "dedup_rebuildable", kind: "gauge", help: "1 while the output that is kept covers the window", labels },
+  { name: "dedup_output_bytes", kind: "gauge", help: "Bytes of output that are kept (embedded log)", labels },
+  { name: "dedup_output_needed_bytes", kind: "gauge", help: "Of them: what the window would be rebuilt from", labels },
+  {
+    name: "dedup_output_full",
+    kind: "gauge",
+    help: "1 while the window needs more output than outputRetentionBytes: new messages are refused",
+    labels,
+  },
   { name: "dedup_window_ids", kind: "gauge", help: "Ids in the window", labels },
   { name: "dedup_window_seconds", kind: "gauge", help: "Age of the oldest id in the window", labels },
   {

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryDisk } from "@concord/port-contracts";
-import type { MessageLog, NewMessage } from "@concord/ports";
+import type { LogSession, MessageLog, NewMessage } from "@concord/ports";
 import { decodeMessages, decodePublication, encodeMessages, encodePublication } from "./format.ts";
 import { EMBEDDED_LOG_LIMITS, RETENTION } from "./index.ts";
 import { message, openOn, publication, settle, TestClock, valuesOf } from "./test/memory-log.ts";
@@ -126,16 +126,57 @@ test("read: pages inside of one large record: each message once, whatever the pa
 });
 
 /** Publishes until the output has this many bytes. */
-async function fill(log: MessageLog, times: number): Promise<void> {
+async function fill(log: MessageLog, times: number, needed = 1): Promise<LogSession> {
   const session = await log.open(0, "owner");
   for (let n = 0; n < times; n += 1) {
     const { from } = await log.append(0, [message("i".repeat(100))]);
     await session.publish(
       publication({ output: [message("o".repeat(100))], deadLetters: [message("d".repeat(100))], acknowledgedInput: from + 1n }),
     );
+    // A window of the newest `needed` messages.
+    const oldest = from + 1n - BigInt(needed);
+    session.keepOutputFrom!(oldest < 0n ? 0n : oldest);
     await settle();
   }
+  return session;
 }
+
+test("[DDD10] retention: the window needs more than outputBytes, and older than outputMs: none of it goes; what it needs no more goes without a publication", async () => {
+  const disk = new MemoryDisk();
+  const clock = new TestClock();
+  const retention = { inputBytes: 1_000, outputBytes: 3_000, outputMs: 1 };
+  const log = await openOn(disk, { limits: SMALL, retention, clock });
+  const session = await fill(log, 60, 50);
+  clock.ms += 1_000_000;
+  await session.publish(publication({ output: [message("o")], acknowledgedInput: 60n }));
+  await settle();
+  const { start } = await log.bounds("output", 0);
+  assert.ok(start > 0n && start <= 10n, `from ${start} on, the window from 10 on`);
+  const full = log.outputUse!(0)!;
+  assert.equal(full.bytesMax, 3_000);
+  assert.ok(full.neededBytes > 3_000 && full.neededBytes <= full.bytes, JSON.stringify(full));
+  session.keepOutputFrom!(55n);
+  const eased = log.outputUse!(0)!;
+  assert.ok(eased.neededBytes < 3_000, JSON.stringify(eased));
+  await settle();
+  assert.ok((await log.bounds("output", 0)).start > 10n, "it went at once");
+  assert.ok((await log.bounds("output", 0)).start <= 55n);
+  assert.equal(log.outputUse!(1)?.neededBytes, log.outputUse!(1)?.bytes, "of a partition without an owner all is kept");
+});
+
+test("[DDD10] retention: a new owner, and one of before: all is kept until the new one says what it needs", async () => {
+  const retention = { inputBytes: 1_000, outputBytes: 3_000 };
+  const log = await openOn(new MemoryDisk(), { limits: SMALL, retention });
+  const before = await fill(log, 60, 60);
+  const session = await log.open(0, "another");
+  before.keepOutputFrom!(60n);
+  await session.publish(publication({ output: [message("o")], acknowledgedInput: 60n }));
+  await settle();
+  assert.deepEqual(await log.bounds("output", 0), { start: 0n, end: 61n });
+  session.keepOutputFrom!(61n);
+  await settle();
+  assert.ok((await log.bounds("output", 0)).start > 0n);
+});
 
 test("retention: by size: acknowledged input, output and dead letters go by whole segments, what is acknowledged is never forgotten", async () => {
   const disk = new MemoryDisk();
@@ -182,6 +223,7 @@ test("retention: the newest segment holds nothing, since the disk was full: what
   const { from } = await log.append(0, [message("i")]);
   const first = publication({ output: [message("o")], deadLetters: [message("d")], acknowledgedInput: from + 1n });
   assert.equal((await session.publish(first)).kind, "published");
+  session.keepOutputFrom!(1n);
   // A segment of its own is made for it, and then there is no room for the record.
   disk.files.capacityBytes = disk.files.usedBytes + 200;
   const second = publication({ output: [message("o".repeat(950))], acknowledgedInput: from + 1n });

@@ -151,6 +151,8 @@ class EmbeddedLog implements MessageLog {
 
   bounds: MessageLog["bounds"] = async (topic, partition) => this.#partition(partition).topics[topic].bounds;
 
+  outputUse: NonNullable<MessageLog["outputUse"]> = (partition) => this.#open[partition]?.outputUse;
+
   whenBeyond: MessageLog["whenBeyond"] = async (topic, partition, offset, signal) =>
     await this.#partition(partition).topics[topic].whenBeyond(offset, signal);
 

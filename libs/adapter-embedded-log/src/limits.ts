@@ -7,9 +7,9 @@ const GIB = 1024 * MIB;
 export interface Retention {
   /** Bytes of a partition's acknowledged input that are kept, for audits. */
   readonly inputBytes: number;
-  /** Bytes of a partition's output; older segments go. The window's rebuild needs what it covers (DDD10). */
+  /** Bytes of a partition's output; older segments go, but those that the owner's window needs (DDD10). */
   readonly outputBytes: number;
-  /** Output written longer ago than this goes, by whole segments. */
+  /** Output written longer ago than this goes, by whole segments, but those that the owner's window needs. */
   readonly outputMs: number;
   /** Bytes of a partition's dead letters. */
   readonly deadLetterBytes: number;

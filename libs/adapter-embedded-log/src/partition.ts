@@ -1,5 +1,5 @@
 import { assert, ConcordError, toConcordError, type Clock, type Log } from "@concord/runtime";
-import type { LogSession, LogTopic, NewMessage, Publication, PublishOutcome } from "@concord/ports";
+import type { LogSession, LogTopic, NewMessage, OutputUse, Publication, PublishOutcome } from "@concord/ports";
 import { decodeMessages, decodePublication, encodeMessages, encodePublication, type PublicationRecord, type Rerouted } from "./format.ts";
 import { RETENTION_EVERY_MS, type EmbeddedLogLimits, type Retention } from "./limits.ts";
 import type { Tenure } from "./tenure.ts";
@@ -29,6 +29,10 @@ export class Partition {
   #acknowledged = 0n;
   /** The newest output record's offset: retention never reaches it, it holds what is acknowledged. */
   #newestOutput = 0n;
+  /** Retention does not reach it: the owner's window is rebuilt from there (DDD10). No owner has said it: all of the output is kept. */
+  #neededFrom = 0n;
+  /** Bytes of segments wholly below `neededFrom`, when the output began at `start`. */
+  #unneeded = { start: -1n, neededFrom: -1n, bytes: 0 };
   #trimming: Promise<void> | undefined;
   #trimmedSegments = 0;
   #trimmedAtMs = Number.NEGATIVE_INFINITY;
@@ -43,6 +47,36 @@ export class Partition {
 
   get topics(): Readonly<Record<LogTopic, TopicLog>> {
     return this.#context.topics;
+  }
+
+  get outputUse(): OutputUse {
+    const { output } = this.topics;
+    const bytes = output.sizeBytes;
+    const neededBytes = bytes - this.#unneededBytes(output);
+    assert(neededBytes >= 0, "what the window needs is a part of the output");
+    return { bytes, neededBytes, bytesMax: this.#context.retention.outputBytes };
+  }
+
+  /** Looked up again when it can have grown by whole segments: for each call that appends. */
+  #unneededBytes(output: TopicLog): number {
+    const { start } = output.bounds;
+    if (this.#unneeded.start !== start || this.#unneeded.neededFrom !== this.#neededFrom) {
+      const { segments } = output;
+      const needed = segments.findIndex((_, at) => at === segments.length - 1 || segments[at + 1]!.firstSequence > this.#neededFrom);
+      const bytes = segments.slice(0, Math.max(0, needed)).reduce((sum, segment) => sum + segment.bytes, 0);
+      this.#unneeded = { start, neededFrom: this.#neededFrom, bytes };
+    }
+    return this.#unneeded.bytes;
+  }
+
+  /** What is removed need not wait for the next publication: there may be none while messages are refused. */
+  #keepOutputFrom(offset: bigint): void {
+    assert(offset <= this.topics.output.end, "the window is of this output");
+    if (offset === this.#neededFrom) return;
+    this.#neededFrom = offset;
+    if (this.topics.output.sizeBytes <= this.#context.retention.outputBytes) return;
+    this.#trimmedSegments = -1;
+    this.#trimLater();
   }
 
   async append(messages: readonly NewMessage[]): Promise<bigint> {
@@ -128,6 +162,7 @@ export class Partition {
     this.#epoch += 1;
     const epoch = this.#epoch;
     return this.#inTurn(async () => {
+      this.#neededFrom = 0n;
       await this.recover();
       return this.#session(epoch);
     });
@@ -153,6 +188,9 @@ export class Partition {
           if (outcome.kind !== "published") given = outcome;
           return outcome;
         }),
+      keepOutputFrom: (offset) => {
+        if (given === undefined && this.#epoch === epoch) this.#keepOutputFrom(offset);
+      },
       close: () =>
         this.#inTurn(async () => {
           given ??= { kind: "fenced" };
@@ -280,7 +318,9 @@ export class Partition {
     const { inputBytes, outputBytes, outputMs, deadLetterBytes } = this.#context.retention;
     await input.trim(lesser(beyondBytes(input, inputBytes), this.#acknowledged));
     const [bySize, byAge] = [beyondBytes(output, outputBytes), await this.#beyondAge(output, outputMs)];
-    await output.trim(lesser(bySize > byAge ? bySize : byAge, this.#newestOutput));
+    // What the window needs stays, whatever its size and age (DDD10).
+    const needed = lesser(this.#neededFrom, this.#newestOutput);
+    await output.trim(lesser(bySize > byAge ? bySize : byAge, needed));
     await deadLetters.trim(beyondBytes(deadLetters, deadLetterBytes));
   }
 

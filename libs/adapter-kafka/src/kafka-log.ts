@@ -47,7 +47,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
   try {
     for (let failures = 1; ; failures += 1) {
       try {
-        const batchBytesMax = await checkTopics(wire, options);
+        const batchBytesMax = await checkTopics(wire, options, options.log);
         await checkBrokers(wire, log);
         const reader = new Reader(wire);
         return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);

@@ -12,8 +12,15 @@ export interface TopicRequirements {
   readonly outputKeptMs: number | undefined;
 }
 
-/** What is wrong with the topics, each with the setting to change (DD16, DDD10); SCHEMA_INVALID. Resolves with the bytes a batch may have. */
-export async function checkTopics(wire: KafkaWire, required: TopicRequirements): Promise<Readonly<Record<LogTopic, number>>> {
+/**
+ * What is wrong with the topics, each with the setting to change (DD16, DDD10); SCHEMA_INVALID. Resolves with the bytes a batch may have. How many bytes the
+ * window needs is not known before it is full: a bound of the output in bytes is a warning.
+ */
+export async function checkTopics(
+  wire: Pick<KafkaWire, "partitions" | "settings">,
+  required: TopicRequirements,
+  log: Pick<Log, "warn">,
+): Promise<Readonly<Record<LogTopic, number>>> {
   const faults: string[] = [];
   const sizes: Record<LogTopic, number> = { input: 0, output: 0, "dead-letters": 0 };
   for (const topic of ["input", "output", "dead-letters"] as const) {
@@ -22,6 +29,15 @@ export async function checkTopics(wire: KafkaWire, required: TopicRequirements):
     const settings = await wire.settings(name);
     faults.push(...faultsOf(topic, settings, required, partitions, replicas).map((fault) => `${name}: ${fault}`));
     sizes[topic] = Number(settings.get("max.message.bytes")) - BATCH_OVERHEAD_BYTES;
+    const keptBytes = settings.get("retention.bytes") ?? "-1";
+    if (topic === "output" && keptBytes !== "-1")
+      log.warn(
+        "the output's retention.bytes removes what the window is rebuilt from once that is more: set -1, or watch dedup_rebuildable",
+        {
+          topic: name,
+          keptBytes,
+        },
+      );
   }
   for (const topic of ["output", "dead-letters"] as const) {
     if (sizes[topic] >= sizes.input + HEADER_BYTES_ADDED) continue;

@@ -158,6 +158,8 @@ export interface PartitionWorker {
   whenProcessed(offset: bigint): Promise<InputResult>;
   /** Whether ids of this source, as a message would have them, are in the window (DDD12). Undefined or empty: of no source. */
   seen(ids: readonly Uint8Array[], source?: Uint8Array): Promise<readonly boolean[]>;
+  /** Forgets ids that are too old although nothing is published, and tells the log what the window needs: where messages are refused because it needs too much, no publication would. */
+  forget(): Promise<void>;
   /** Resolves with the statistics now. */
   statistics(): Promise<PartitionStatistics>;
 }

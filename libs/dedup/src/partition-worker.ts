@@ -54,6 +54,11 @@ interface Opened {
   readonly reader: IdReader;
 }
 
+/** The window's one writer at a time: a page that was published, or ageing without one. */
+type Writing = { readonly kind: "none" } | { readonly kind: "page" } | { readonly kind: "forgetting"; readonly done: Promise<void> };
+
+const NO_WRITING: Writing = { kind: "none" };
+
 class Worker implements PartitionWorker {
   readonly partition: number;
   readonly #options: WorkerOptions;
@@ -68,6 +73,9 @@ class Worker implements PartitionWorker {
   #opened: Opened | undefined;
   /** Sent to the log, not known to be there and in the window. */
   #unresolved: ClassifiedPage | undefined;
+  /** Of the session that processes pages. */
+  #session: LogSession | undefined;
+  #writing: Writing = NO_WRITING;
   /** Where the output and the dead letters ended before it was sent: the window may have it already, however its call ended. */
   #outputEnd = 0n;
   #deadLettersEnd = 0n;
@@ -125,6 +133,15 @@ class Worker implements PartitionWorker {
     return Array.from(await window.lookUp(reader.packGivenIds(ids, source)), (found) => found === 1);
   }
 
+  async forget(): Promise<void> {
+    const [opened, session] = [this.#opened, this.#session];
+    if (opened === undefined || session === undefined || this.#writing.kind !== "none") return;
+    const done = opened.window.forget(this.#time.now()).finally(() => (this.#writing = NO_WRITING));
+    this.#writing = { kind: "forgetting", done };
+    await done;
+    session.keepOutputFrom?.(opened.window.neededFrom);
+  }
+
   async statistics(): Promise<PartitionStatistics> {
     const { end } = await this.#dependencies.log.bounds("input", this.partition);
     const { accepted, duplicate, rerouted, "dead-lettered": deadLettered } = this.#counts;
@@ -178,12 +195,17 @@ class Worker implements PartitionWorker {
       this.#time.continueFrom(await opened.window.newestMs());
       await this.#resolvePublish(session);
       this.#results.resumeAt(session.acknowledgedInput);
+      session.keepOutputFrom?.(opened.window.neededFrom);
       this.#state = { kind: "running" };
       this.#running.resolve();
       const snapshots = this.#snapshots === undefined ? undefined : new Snapshots(this.#snapshots, opened.window, this.#stopping.signal);
+      this.#session = session;
       try {
         await this.#processPages(session, opened);
       } finally {
+        this.#session = undefined;
+        if (this.#writing.kind === "forgetting") await this.#writing.done.catch(() => undefined);
+        this.#writing = NO_WRITING;
         await snapshots?.stop();
       }
     } finally {
@@ -274,8 +296,12 @@ class Worker implements PartitionWorker {
     }
     failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
+    if (this.#writing.kind === "forgetting") await this.#writing.done;
+    this.#writing = { kind: "page" };
     await window.apply(publishedIds(classified, outcome.outputFrom));
     await window.age(classified.publishedMs);
+    this.#writing = NO_WRITING;
+    session.keepOutputFrom?.(window.neededFrom);
     failpoint("dedup:applied");
     metrics.observe("dedup_publish_seconds", (publishedMs - startMs) / 1000);
     metrics.observe("dedup_apply_seconds", (clock.monotonicMs() - publishedMs) / 1000);

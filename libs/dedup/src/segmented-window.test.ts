@@ -424,3 +424,39 @@ const GOLDEN = [
   "01ef0d9d610000000000000003000000000000000500000000000000069e3779b1000000010000000300000004",
   "01484f376d9e3779b1000000010000000300000004",
 ];
+
+test("[DDD10] forget: nothing is published: segments that are too old go, then the ids that are in none; the output is needed from behind them", async () => {
+  const stores = new MemoryWindowStores();
+  const window = await opened(stores, { windowMs: 1_000 });
+  await fill(window, 0, 40);
+  await segmentsWritten(window, 2);
+  assert.equal(window.neededFrom, 0n);
+  await window.forget(1_950);
+  assert.deepEqual([window.neededFrom, window.statistics(0).segments], [0n, 2], "the newest id of the first segment is of 1010 to 1015");
+  await window.forget(2_020);
+  assert.deepEqual([window.neededFrom, window.statistics(0).segments], [16n, 1]);
+  await window.forget(2_034);
+  assert.deepEqual(
+    [window.neededFrom, await known(window, 32, 8)],
+    [32n, "1".repeat(8)],
+    "the active ids are as old as the newest of them",
+  );
+  await window.forget(2_036);
+  assert.deepEqual([window.neededFrom, window.appliedOutput, await known(window, 0, 40)], [40n, 40n, "0".repeat(40)]);
+  await window.apply(output(40, 5));
+  await window.close();
+  const again = await opened(stores.restart("power"), { windowMs: 1_000 });
+  assert.ok(again.neededFrom === 40n && again.appliedOutput! >= 40n, "as the manifest says");
+  await fill(again, Number(again.appliedOutput), 60);
+  assert.deepEqual([again.neededFrom, await known(again, 40, 20)], [40n, "1".repeat(20)]);
+  await again.close();
+});
+
+test("[DDD10] forget: a window without a time bound forgets nothing", async () => {
+  const window = await opened(new MemoryWindowStores());
+  await fill(window, 0, 20);
+  await segmentsWritten(window, 1);
+  await window.forget(Number.MAX_SAFE_INTEGER);
+  assert.deepEqual([window.neededFrom, await known(window, 0, 20)], [0n, "1".repeat(20)]);
+  await window.close();
+});

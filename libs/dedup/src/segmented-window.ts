@@ -85,6 +85,11 @@ export class SegmentedWindow implements Window {
     return this.#manifest.idKey;
   }
 
+  /** Of what the manifest lists: what it still names after a crash is needed. */
+  get neededFrom(): bigint {
+    return this.#manifest.segments[0]?.from ?? this.#writing?.segment.from ?? this.#active?.from ?? 0n;
+  }
+
   get missing(): readonly MissingSegment[] {
     return this.#missing;
   }
@@ -167,6 +172,20 @@ export class SegmentedWindow implements Window {
     await this.#change({ segments: this.#manifest.segments.slice(count) }, []);
     this.#dropped.byTime += count;
     this.#dropUnlisted();
+  }
+
+  async forget(nowMs: number): Promise<void> {
+    await this.age(nowMs);
+    const { windowMs } = this.#options;
+    const active = this.#active;
+    if (windowMs === 0 || this.#writing !== undefined || active === undefined || active.table.count === 0) return;
+    if (this.#manifest.segments.length > 0 || active.newestMs >= nowMs - windowMs) return;
+    const from = this.#next!;
+    assert(from >= active.from, "the window goes on where it is");
+    // In one batch, as a segment that is listed: the journal goes on behind what was forgotten (I5).
+    await this.#change({ segmentsTo: from }, active.journalKeys);
+    this.#start(from);
+    this.#dropped.byTime += 1;
   }
 
   statistics(nowMs: number): WindowStatistics {

@@ -59,6 +59,11 @@ export class SourceWindow implements Window {
     return this.#head.next;
   }
 
+  /** It does not know: all of the output. */
+  get neededFrom(): bigint {
+    return 0n;
+  }
+
   get idKey(): Uint8Array {
     return this.#head.idKey;
   }
@@ -101,6 +106,10 @@ export class SourceWindow implements Window {
     if (next === undefined) return undefined;
     const [newest] = await this.#store.range({ from: sequenceKey(hint), to: sequenceKey(next), limit: 1, reverse: true });
     return newest === undefined ? undefined : publishedMsOf(newest.value);
+  }
+
+  forget(nowMs: number): Promise<void> {
+    return this.age(nowMs);
   }
 
   /** One pass: at most n oldest from the hint on; ids, sequence entries and the next hint in one batch (DD17). */

@@ -45,6 +45,8 @@ export interface Window {
   readonly missing: readonly MissingSegment[];
   /** Undefined: it has no immutable segments, or some of them are not open. */
   readonly written: WrittenSegments | undefined;
+  /** What it would be made again from: the output from this offset on, with its oldest id. */
+  readonly neededFrom: bigint;
   /** When its newest id was published; undefined: it has none. */
   newestMs(): Promise<number | undefined>;
   /** The output offset the window begins at. */
@@ -56,6 +58,8 @@ export interface Window {
   apply(output: OutputIds): Promise<void>;
   /** Drops segments that are too old. */
   age(nowMs: number): Promise<void>;
+  /** The same while nothing is published, the ids that are in no segment yet included: for once all of them are too old. */
+  forget(nowMs: number): Promise<void>;
   statistics(nowMs: number): WindowStatistics;
   /** Waits for what runs in the background; never rejects. */
   close(): Promise<void>;

@@ -35,6 +35,7 @@ export type {
   MessageHeader,
   MessageLog,
   NewMessage,
+  OutputUse,
   PageLimits,
   Publication,
   PublishOutcome,

@@ -75,7 +75,21 @@ export interface LogSession {
   /** The output's bounds, read after all earlier owners were fenced (DDD2). */
   readonly output: LogBounds;
   publish(publication: Publication): Promise<PublishOutcome>;
+  /**
+   * The owner's window is rebuilt from the output from this offset on: no retention removes it (DDD10). Until an owner says so, none of the output is removed. A
+   * log without the method keeps output by settings of its own.
+   */
+  keepOutputFrom?(offset: bigint): void;
   close(): Promise<void>;
+}
+
+/** How much of a partition's output is kept, in bytes. */
+export interface OutputUse {
+  readonly bytes: number;
+  /** Of them: what the owner's window needs. */
+  readonly neededBytes: number;
+  /** What may be kept; infinite: there is no bound. With more needed than this, new messages are to be refused. */
+  readonly bytesMax: number;
 }
 
 /** Partitioned logs: the input that producers append to, the output and dead letters that one owner per partition publishes to. */
@@ -100,6 +114,8 @@ export interface MessageLog {
   /** OFFSET_OUT_OF_RANGE when `from` is below the start or above the end: never a jump (DDD5). */
   read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage>;
   bounds(topic: LogTopic, partition: number): Promise<LogBounds>;
+  /** Undefined: the partition is not open here. A log without the method bounds no output by bytes. */
+  outputUse?(partition: number): OutputUse | undefined;
   /** Resolves when the topic's end is above `offset`, or the signal is aborted. */
   whenBeyond(topic: LogTopic, partition: number, offset: bigint, signal: AbortSignal): Promise<void>;
   close(): Promise<void>;

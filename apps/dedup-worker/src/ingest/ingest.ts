@@ -3,6 +3,7 @@ import { messageBytes, type MessageHeader, type MessageLog, type NewMessage } fr
 import type { Message } from "@concord/protos-dedup";
 import { ConcordError, sleep, spanOver, toConcordError, unreachable, type Environment, type ErrorCode, type Span } from "@concord/runtime";
 import { INGEST_IN_FLIGHT_BYTES_MAX, INGEST_IN_FLIGHT_MESSAGES_MAX, ROUTE_AGAIN_MS, ROUTE_WAIT_MS } from "../limits.ts";
+import { outputRefusal } from "../partitions/output-limit.ts";
 import type { Partitions } from "../partitions/partitions.ts";
 import type { CallBudget } from "../partitions/peers.ts";
 import type { CheckedMessage } from "./check-message.ts";
@@ -87,7 +88,7 @@ export class Ingest {
   }
 
   /**
-   * One result per message, in order. OVERLOADED, STORAGE_FULL, NOT_OWNER and PARTITION_STOPPED before anything is appended say applied no; every
+   * One result per message, in order. OVERLOADED, STORAGE_FULL (of the disk, or of a partition's output), NOT_OWNER and PARTITION_STOPPED before anything is appended say applied no; every
    * failure after that says unknown (I2): the messages may be in the input, and are then processed.
    */
   async ingest(messages: readonly CheckedMessage[], acknowledge: "input" | "output", call: IngestCall): Promise<readonly IngestResult[]> {
@@ -143,6 +144,8 @@ export class Ingest {
     const owner = routing.isForwarded ? undefined : partitions.otherOwner(partition);
     if (owner === undefined) {
       const worker = partitions.working(partition);
+      const refusal = outputRefusal(this.#options.log, partition);
+      if (refusal !== undefined) throw refusal;
       return () => this.#here(share, worker, routing);
     }
     return () => {

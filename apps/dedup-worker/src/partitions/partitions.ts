@@ -13,6 +13,7 @@ import {
   TAKE_OVER_PAUSE_MS,
 } from "../limits.ts";
 import type { Ownership, Worker } from "./ownership.ts";
+import { isFull, outputRefusal } from "./output-limit.ts";
 import type { HandOverPeers } from "./peers.ts";
 import { Slot } from "./slot.ts";
 import { WindowWatch } from "./window-watch.ts";
@@ -37,6 +38,8 @@ export class Partitions {
   readonly #slots: readonly Slot[];
   readonly #windows: WindowWatch;
   readonly #timers = new Set<Timer>();
+  /** Partitions whose output is full: the log says so once. */
+  readonly #full = new Set<number>();
   #isStopped = false;
 
   constructor(options: PartitionsOptions) {
@@ -47,11 +50,12 @@ export class Partitions {
     });
   }
 
-  /** True while a majority hears this process, every partition that it owns works, and their log can be reached. */
+  /** True while a majority hears this process, every partition that it owns works and takes messages, and their log can be reached. */
   get ready(): boolean {
-    const { ownership } = this.#options;
+    const { messages, ownership } = this.#options;
     const isWell = ({ partition, worker }: Slot): boolean => {
       if (worker === undefined) return !ownership.owns(partition);
+      if (outputRefusal(messages, partition) !== undefined) return false;
       return worker.state.kind === "running" || worker.state.kind === "rebuilding";
     };
     return ownership.works && this.#slots.every(isWell);
@@ -342,6 +346,23 @@ export class Partitions {
   }
 
   /** Goes by the newest list, if it can be read. */
+  /** Where messages are refused, no publication ages the window: it ages here, and with it goes output. */
+  async #measureOutput({ partition, worker }: Slot): Promise<void> {
+    const { log, messages, metrics } = this.#options;
+    const use = worker === undefined ? undefined : messages.outputUse?.(partition);
+    if (use === undefined) return;
+    const labels = { partition: String(partition) };
+    metrics.gauge("dedup_output_bytes", use.bytes, labels);
+    metrics.gauge("dedup_output_needed_bytes", use.neededBytes, labels);
+    metrics.gauge("dedup_output_full", isFull(use) ? 1 : 0, labels);
+    const refusal = outputRefusal(messages, partition);
+    if (refusal !== undefined) {
+      await worker!.forget().catch((thrown: unknown) => log.warn("old ids are not forgotten", { partition, reason: String(thrown) }));
+      if (!this.#full.has(partition)) log.error("new messages are refused", { partition, reason: refusal.message });
+      this.#full.add(partition);
+    } else if (this.#full.delete(partition)) log.info("new messages are taken again", { partition });
+  }
+
   async #refresh(): Promise<void> {
     const { log, ownership } = this.#options;
     await ownership
@@ -367,6 +388,7 @@ export class Partitions {
 
   async #measure(): Promise<void> {
     const { log, messages, metrics } = this.#options;
+    for (const slot of this.#slots) await this.#measureOutput(slot);
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };

@@ -26,6 +26,7 @@ export class ScriptedWorker implements PartitionWorker {
   failsToStart: ConcordError | undefined;
   starts = 0;
   stops = 0;
+  forgets = 0;
   readonly #log: MessageLog;
   readonly #seen = new Set<string>();
   readonly #waiters = new Map<bigint, Waiter[]>();
@@ -70,6 +71,10 @@ export class ScriptedWorker implements PartitionWorker {
 
   async seen(ids: readonly Uint8Array[]): Promise<readonly boolean[]> {
     return ids.map((id) => this.#seen.has(textOf(id)));
+  }
+
+  async forget(): Promise<void> {
+    this.forgets += 1;
   }
 
   async statistics(): Promise<PartitionStatistics> {
