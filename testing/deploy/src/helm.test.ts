@@ -26,9 +26,11 @@ const ENGINES = {
   objectGateway: { replicas: 3, ceph: { secret: "ceph-client", pool: "photos" } },
   dedupWorker: { log: "kafka", kafka, config: { windowIdsMax: 8_000_000 } },
 };
+const SHARED = { replicas: 3, log: "kafka", kafka: { ...kafka, workersTopic: "concord-workers" } };
 const FORMS = {
   ring: { ...RING, objectGateway: { replicas: 2, sharedClaim: "objects" } },
   engines: ENGINES,
+  "shared partitions": { ...ENGINES, dedupWorker: SHARED },
   one: { ...RING, storageProxy: { replicas: 1 }, txnCoordinator: { replicas: 1 } },
 };
 
@@ -173,13 +175,13 @@ for (const [form, values] of Object.entries(FORMS)) {
     for (const { name, config, program } of serving) {
       assert.equal(config.nodeName, name);
       assert.equal(config.clientToken, "client");
-      const members = [config.ring, config.coordinators, config.storageProxies].flatMap((list) => list ?? []);
+      const members = [config.ring, config.coordinators, config.storageProxies, config.workers].flatMap((list) => list ?? []);
       for (const member of members) {
         const address = typeof member === "string" ? member : member.address;
         assert.ok(addresses.includes(address), `${name} calls ${address}`);
         if (typeof member === "string") continue;
         assert.equal(hostOf(address).split(".")[0], member.name);
-        if (member.name === name) assert.equal(member.datacenter, config.datacenter);
+        if (member.name === name && program !== "dedup-worker") assert.equal(member.datacenter, config.datacenter);
       }
       if (program === "dedup-worker") assert.equal(`${config.snowflakeWorkerId}`, name.split("-").at(-1));
     }
@@ -277,6 +279,37 @@ test(
   },
 );
 
+test(
+  "[TX32] chart: dedup-workers on Kafka: each knows the others, by token, UDP and topic; one behind the founders waits to be added",
+  RENDERING,
+  async () => {
+    for (const [dedupWorker, known] of [
+      [SHARED, 3],
+      [{ ...SHARED, replicas: 4, founders: 3 }, 3],
+    ] as const) {
+      const documents = await rendered({ ...ENGINES, dedupWorker });
+      const workers = startedPods(documents).filter(({ program }) => program === "dedup-worker");
+      assert.equal(workers.length, dedupWorker.replicas);
+      const names = workers.slice(0, known).map(({ name }) => name);
+      for (const { config, pods } of workers) {
+        assert.deepEqual(
+          config.workers!.map((worker) => worker.name),
+          names,
+        );
+        assert.deepEqual([config.workerToken, config.kafkaWorkersTopic], ["peer", "concord-workers"]);
+        assert.ok(pods.spec.template.spec.containers[0].ports!.some(({ name }) => name === "heartbeats"));
+      }
+      assert.equal(new Set(workers.map(({ config }) => config.snowflakeWorkerId)).size, workers.length);
+    }
+  },
+);
+
+test("chart: one dedup-worker: it knows no other, and has neither their token nor their port", RENDERING, async () => {
+  const [worker] = startedPods(await rendered(ENGINES)).filter(({ program }) => program === "dedup-worker");
+  assert.deepEqual([worker!.config.workers, worker!.config.workerToken], [[], undefined]);
+  assert.ok(!worker!.pods.spec.template.spec.containers[0].ports!.some(({ name }) => name === "heartbeats"));
+});
+
 test("chart: a schema job on Cassandra, none on a ring; with an existing Secret no Secret", RENDERING, async () => {
   const kinds = async (values: object): Promise<readonly string[]> => (await rendered(values)).map(({ kind }) => kind);
   assert.ok((await kinds(ENGINES)).includes("Job"));
@@ -293,6 +326,9 @@ const REFUSED: readonly (readonly [what: string, values: object, says: RegExp])[
   ["objects in two places", { ...RING, objectGateway: { sharedClaim: "objects", ceph: { secret: "ceph" } } }, /not in both/],
   ["Cassandra without nodes", { ...RING, storageProxy: { backend: "cassandra" } }, /contactPoints/],
   ["Kafka without brokers", { ...RING, dedupWorker: { log: "kafka" } }, /brokers/],
+  ["several dedup-workers with logs of their own", { ...RING, dedupWorker: { replicas: 2 } }, /share a log/],
+  ["a dedup-worker that no list can take", { ...ENGINES, dedupWorker: { replicas: 3, founders: 2, log: "kafka", kafka } }, /workersTopic/],
+  ["a dedup-worker that founds alone", { ...ENGINES, dedupWorker: { ...SHARED, founders: 1 } }, /at least two/],
   ["a user without a password", { ...ENGINES, secrets: RING.secrets }, /Password goes with/],
 ];
 for (const [what, values, says] of REFUSED) {

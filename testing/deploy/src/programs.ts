@@ -37,6 +37,9 @@ export interface ContainerConfig {
   readonly ring?: readonly Member[];
   readonly coordinators?: readonly (Member | string)[];
   readonly storageProxies?: readonly Member[];
+  readonly workers?: readonly Member[];
+  readonly workerToken?: string;
+  readonly kafkaWorkersTopic?: string;
   readonly kafkaBrokers?: readonly string[];
   readonly kafkaInputTopic?: string;
   readonly kafkaOutputTopic?: string;

@@ -99,6 +99,11 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{ $own | toJson }}
 {{- end }}
 
+{{- /* Several dedup-workers share the partitions: they hear each other and have a token of their own. Empty: one has them all. */ -}}
+{{- define "concord.sharesPartitions" -}}
+{{- if gt (int .Values.dedupWorker.replicas) 1 }}true{{ end -}}
+{{- end }}
+
 {{- define "concord.config.dedup-worker" -}}
 {{- $own := dict "dataFolder" "/data/store" "partitions" (int .Values.dedupWorker.partitions) "log" .Values.dedupWorker.log -}}
 {{- if eq .Values.dedupWorker.log "kafka" -}}
@@ -109,7 +114,19 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $_ := set $own "kafkaOutputTopic" .outputTopic -}}
 {{- $_ := set $own "kafkaDeadLettersTopic" .deadLettersTopic -}}
 {{- $_ := set $own "kafkaPipeline" .pipeline -}}
+{{- if .workersTopic -}}{{- $_ := set $own "kafkaWorkersTopic" .workersTopic -}}{{- end -}}
 {{- if .username -}}{{- $_ := set $own "kafkaUser" .username -}}{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if include "concord.sharesPartitions" . -}}
+{{- with .Values.dedupWorker -}}
+{{- $founders := int (.founders | default .replicas) -}}
+{{- if ne .log "kafka" -}}{{- fail "dedupWorker.replicas: several workers share a log, kafka; one embedded in a worker is its own" -}}{{- end -}}
+{{- if lt $founders 2 -}}{{- fail "dedupWorker.founders: at least two share the partitions, or 0" -}}{{- end -}}
+{{- if and (gt (int .replicas) $founders) (not .kafka.workersTopic) -}}
+{{- fail "dedupWorker.kafka.workersTopic: workers behind the founders are added to a list, which is kept there" -}}
+{{- end -}}
+{{- $_ := set $own "workers" (include "concord.members" (dict "root" $ "service" "dedup-worker" "replicas" $founders) | fromJsonArray) -}}
 {{- end -}}
 {{- end -}}
 {{ $own | toJson }}
@@ -129,6 +146,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- $variables = merge $variables (dict "TRANSACTION_TOKEN" "client-token" "OPERATOR_TOKEN" "operator-token" "ACCESS_KEYS" "access-keys") -}}
 {{- else -}}
 {{- $variables = set $variables "OPERATOR_TOKEN" "operator-token" -}}
+{{- if include "concord.sharesPartitions" .root -}}{{- $variables = set $variables "WORKER_TOKEN" "peer-token" -}}{{- end -}}
 {{- with .root.Values.dedupWorker }}{{- if and (eq .log "kafka") .kafka.username -}}
 {{- $variables = set $variables "KAFKA_PASSWORD" "kafka-password" -}}
 {{- end }}{{- end -}}
