@@ -89,7 +89,10 @@ function readFlags(): Flags | undefined {
   const cycles = Number(values.cycles ?? (minutes === undefined ? "100" : "1000000000"));
   if (!Number.isInteger(cycles) || cycles < 1 || (minutes !== undefined && !(minutes > 0)))
     throw new Error("--cycles and --minutes take numbers above 0");
-  const stages = stagesOf(values.service ?? SERVICES);
+  const names = values.service ?? SERVICES.filter((service) => !values.faults || !WITHOUT_DATA.has(service));
+  const idle = values.faults ? names.find((name) => [...WITHOUT_DATA].some((service) => service === name)) : undefined;
+  if (idle !== undefined) throw new Error(`--faults needs services that keep data, which ${idle} does not`);
+  const stages = stagesOf(names);
   const forMs = minutes === undefined ? Infinity : (minutes * 60_000) / stages.length;
   return { stages, cycles, forMs, power: !values["no-power"] && !values.faults, faults: values.faults, keep: values.keep };
 }

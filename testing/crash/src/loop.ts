@@ -22,6 +22,8 @@ const BESIDE_AFTER_MS = 300;
 /** How often the time for a point may pass while the work for it is not done. */
 const REACH_TIMES_MAX = 5;
 const REACH_POLL_MS = 20;
+/** No call that fails waits for a checkpoint. */
+const FAULT_REACH_MS = 3_000;
 const STOPPED_POLL_MS = 5;
 const ELSEWHERE = "elsewhere";
 
@@ -123,7 +125,8 @@ export class Loop {
 
   /** False: time and work enough for a point to be reached; on a busy machine the work takes longer. */
   async #loadIsThrough(): Promise<false> {
-    const { reachMs, reachOperations, tally } = this.subject;
+    const { reachOperations, tally } = this.subject;
+    const reachMs = this.#options.faults === undefined ? this.subject.reachMs : Math.min(this.subject.reachMs, FAULT_REACH_MS);
     const [beganAtMs, before] = [performance.now(), tally.acknowledged];
     const isThrough = (): boolean => {
       const forMs = performance.now() - beganAtMs;
