@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { KeyValueOperation, StoreStep } from "@concord/ports";
+import type { DerivedWrite, KeyValueOperation, StoreStep } from "@concord/ports";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { Engine, type EngineLimits } from "./index.ts";
 
@@ -30,14 +30,14 @@ class HeldStore extends MemoryKeyValue {
     return super.getMany(keys);
   }
 
-  override write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  override write(persist: ReadonlyMap<string, KeyValueOperation>, derived: readonly DerivedWrite[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const end = async (error?: Error): Promise<void> => {
         if (error !== undefined) return reject(error);
         await super.write(persist, derived);
         resolve();
       };
-      this.batches.push({ operations: [...persist.values(), ...derived.values()], end });
+      this.batches.push({ operations: [...persist.values(), ...derived], end });
     });
   }
 }

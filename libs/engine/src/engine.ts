@@ -1,5 +1,5 @@
-import { keyText } from "@concord/codec";
-import type { Checkpoints, KeyRange, KeyValueEntry, KeyValueOperation, StepRunner, Store, StoreStep } from "@concord/ports";
+import { compareBytes, keyHash, KeyTable, keyText, PlacedPut } from "@concord/codec";
+import type { Checkpoints, DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, StepRunner, Store, StoreStep } from "@concord/ports";
 import { ConcordError, silentMetrics, toConcordError, type Clock, type Metrics } from "@concord/runtime";
 import {
   BATCH_BYTES_TARGET,
@@ -42,11 +42,11 @@ type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly 
 interface Batch {
   waiting: readonly Waiting[];
   readonly outcomes: Outcome[];
-  /** By key text, as `derived`. */
+  /** By key text. */
   readonly persist: Map<string, KeyValueOperation>;
   /** What the view holds until `persist` is on disk: its keys. */
   readonly written: HeldValue[];
-  readonly derived: Map<string, KeyValueOperation>;
+  derived: KeyTable<DerivedWrite>;
 }
 
 /** A key that is loaded for those who hold it. */
@@ -56,8 +56,8 @@ interface Missing {
 }
 
 interface WatchedRange {
-  readonly from: string;
-  readonly to: string;
+  readonly from: Uint8Array;
+  readonly to: Uint8Array;
   isChanged: boolean;
 }
 
@@ -129,9 +129,8 @@ export class Engine implements StepRunner, Checkpoints {
    */
   async getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    const texts = keys.map(keyText);
-    if (texts.some((key) => this.#isActive(key))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
-    const cached = texts.map((key) => this.#view.peek(key));
+    if (keys.some((key) => this.#isActive(key, keyHash(key)))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
+    const cached = keys.map((key) => this.#cached(key, keyHash(key)));
     const absent = keys.filter((_, at) => cached[at] === undefined);
     if (absent.length === 0) return cached.map((box) => box!.value);
     const loaded = (await this.#store.getMany(absent)).values();
@@ -140,16 +139,16 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** As `getMany` of one key, at once; "ask": only `getMany` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
-    const text = keyText(key);
-    if (this.#health.kind === "failed" || this.#isActive(text)) return "ask";
-    const cached = this.#view.peek(text);
+    const hash = keyHash(key);
+    if (this.#health.kind === "failed" || this.#isActive(key, hash)) return "ask";
+    const cached = this.#cached(key, hash);
     return cached === undefined ? this.#store.peek(key) : cached.value;
   }
 
   /** As `getMany`, for a range. */
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    if (this.#isActiveBetween(keyText(range.from), keyText(range.to))) {
+    if (this.#isActiveBetween(range.from, range.to)) {
       await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
     }
     return this.#store.range(range);
@@ -157,7 +156,7 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** As `range`, but "changed" when a step that ran since the call wrote inside the range: entries are what all steps before the call left. */
   async rangeAtOnce(range: KeyRange): Promise<KeyValueEntry[] | "changed"> {
-    const watched: WatchedRange = { from: keyText(range.from), to: keyText(range.to), isChanged: false };
+    const watched: WatchedRange = { from: range.from.slice(), to: range.to.slice(), isChanged: false };
     this.#watched.add(watched);
     try {
       const entries = await this.range(range);
@@ -180,22 +179,25 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** The store has no derived value before its batch is on disk: until then the batch is asked. */
   #acquire(key: Uint8Array): HeldValue {
-    const held = this.#view.acquire(keyText(key));
+    const held = this.#view.acquire(keyText(key), keyHash(key));
     if (!needsLoad(held)) return held;
-    const derived = this.#syncing?.derived.get(held.key);
+    const derived = this.#syncing?.derived.get(key, held.hash);
     if (derived === undefined) this.#missing.push({ key, held });
     else fill(held, valueOf(derived));
     return held;
   }
 
-  #isActive(key: string): boolean {
-    return this.#view.isActive(key) || this.#syncing?.derived.has(key) === true;
+  #isActive(key: Uint8Array, hash: number): boolean {
+    return (this.#view.mayHave(hash) && this.#view.isActive(keyText(key))) || this.#syncing?.derived.get(key, hash) !== undefined;
   }
 
-  #isActiveBetween(from: string, to: string): boolean {
-    if (this.#view.isActiveBetween(from, to)) return true;
-    for (const key of this.#syncing?.derived.keys() ?? []) if (key >= from && key < to) return true;
-    return false;
+  #cached(key: Uint8Array, hash: number): { readonly value: Uint8Array | undefined } | undefined {
+    return this.#view.mayHave(hash) ? this.#view.peek(keyText(key)) : undefined;
+  }
+
+  #isActiveBetween(from: Uint8Array, to: Uint8Array): boolean {
+    if (this.#view.isActiveBetween(keyText(from), keyText(to))) return true;
+    return this.#syncing?.derived.entries.some(({ key }) => compareBytes(key, from) >= 0 && compareBytes(key, to) < 0) === true;
   }
 
   /** Steps that are submitted in one turn are loaded together. */
@@ -258,7 +260,7 @@ export class Engine implements StepRunner, Checkpoints {
 
   /** Runs ready steps in order, each one seeing what the earlier ones wrote (I2). */
   #run(): Batch {
-    const batch: Batch = { waiting: [], outcomes: [], persist: new Map(), written: [], derived: new Map() };
+    const batch: Batch = { waiting: [], outcomes: [], persist: new Map(), written: [], derived: new KeyTable() };
     const { outcomes } = batch;
     let bytes = 0;
     const nowMs = this.#clock.monotonicMs();
@@ -292,34 +294,37 @@ export class Engine implements StepRunner, Checkpoints {
   }
 
   /** Within a batch the last write of a key stands for all of its kind; what is persisted also ends what was derived before. */
-  #persist(operation: KeyValueOperation, { persist, written, derived }: Batch): number {
-    const key = keyText(operation.key);
-    this.#noteWrite(key);
-    const held = this.#view.write(key, valueOf(operation));
+  #persist(operation: KeyValueOperation, batch: Batch): number {
+    const { persist, written, derived } = batch;
+    const [key, hash] = [keyText(operation.key), keyHash(operation.key)];
+    this.#noteWrite(operation.key);
+    const held = this.#view.write(key, hash, valueOf(operation));
     if (persist.has(key)) this.#view.release(held);
     else written.push(held);
-    if (derived.size > 0) derived.delete(key);
+    if (derived.get(operation.key, hash) !== undefined) batch.derived = without(derived, operation.key);
     persist.set(key, operation);
     return bytesOf(operation);
   }
 
   /** It leaves what was persisted, which a crash must not take back. */
   #derive(operation: KeyValueOperation, { derived }: Batch): number {
-    const key = keyText(operation.key);
-    this.#noteWrite(key);
-    this.#view.derive(key, valueOf(operation));
-    derived.set(key, operation);
+    const write = operation instanceof PlacedPut ? operation : { ...operation, hash: keyHash(operation.key) };
+    if (this.#watched.size > 0) this.#noteWrite(write.key);
+    if (this.#view.mayHave(write.hash)) this.#view.derive(keyText(write.key), valueOf(write));
+    derived.put(write);
     return bytesOf(operation);
   }
 
-  #noteWrite(key: string): void {
-    for (const range of this.#watched) if (key >= range.from && key < range.to) range.isChanged = true;
+  #noteWrite(key: Uint8Array): void {
+    for (const range of this.#watched) {
+      if (compareBytes(key, range.from) >= 0 && compareBytes(key, range.to) < 0) range.isChanged = true;
+    }
   }
 
   #sync(batch: Batch): void {
     this.#syncing = batch;
     const startedMs = this.#clock.monotonicMs();
-    this.#store.write(batch.persist, batch.derived).then(
+    this.#store.write(batch.persist, batch.derived.entries).then(
       () => {
         if (this.#health.kind === "failed") return;
         this.#syncing = undefined;
@@ -361,12 +366,19 @@ export class Engine implements StepRunner, Checkpoints {
   }
 }
 
+/** Seldom: a step persists what one before it in the batch derived. */
+function without(derived: KeyTable<DerivedWrite>, key: Uint8Array): KeyTable<DerivedWrite> {
+  const rest = new KeyTable<DerivedWrite>();
+  for (const entry of derived.entries) if (compareBytes(entry.key, key) !== 0) rest.put(entry);
+  return rest;
+}
+
 function valueOf(operation: KeyValueOperation): Uint8Array | undefined {
   return operation.kind === "put" ? operation.value : undefined;
 }
 
 function bytesOf(operation: KeyValueOperation): number {
-  return operation.key.length + (valueOf(operation)?.length ?? 0);
+  return operation instanceof PlacedPut ? operation.bytes : operation.key.length + (valueOf(operation)?.length ?? 0);
 }
 
 function storeFailed(cause: ConcordError, applied: "no" | "unknown"): ConcordError {

@@ -7,6 +7,8 @@ type Known = { kind: "loading" } | { kind: "known"; value: Uint8Array | undefine
 export interface HeldValue {
   /** The key as a text. */
   readonly key: string;
+  /** `keyHash` of the key. */
+  readonly hash: number;
   known: Known;
   /** Steps that need it; at 0 it is only cached. */
   uses: number;
@@ -32,24 +34,31 @@ export class ValueView {
   /** Entries that no step needs, least recently used first; all are on disk. */
   readonly #cached = new RotatingMap<string, HeldValue>();
   #cachedBytes = 0;
+  /** How many entries have each hash, by its last bits. */
+  readonly #counts = new Uint32Array(COUNTS);
 
   constructor(limits: CacheLimits) {
     this.#limits = limits;
   }
 
+  /** False: the view has no key of this hash. Spares the text of a key. */
+  mayHave(hash: number): boolean {
+    return this.#counts[hash & (COUNTS - 1)] !== 0;
+  }
+
   /** Holds the key for a step, until `release`. Of a key that is not known and that no other step is loading, `needsLoad` is true: the caller loads it and calls `fill`. */
-  acquire(key: string): HeldValue {
+  acquire(key: string, hash: number): HeldValue {
     const held = this.#use(key);
-    if (held === undefined) return this.#add(key, { kind: "loading" }, true);
+    if (held === undefined) return this.#add({ key, hash, known: { kind: "loading" }, uses: 1, isRead: true });
     held.isRead = true;
     return held;
   }
 
   /** Holds the key until the write is on disk: the caller releases it then. */
-  write(key: string, value: Uint8Array | undefined): HeldValue {
+  write(key: string, hash: number, value: Uint8Array | undefined): HeldValue {
     const known: Known = { kind: "known", value };
     const held = this.#use(key);
-    if (held === undefined) return this.#add(key, known, false);
+    if (held === undefined) return this.#add({ key, hash, known, uses: 1, isRead: false });
     held.known = known;
     return held;
   }
@@ -57,8 +66,12 @@ export class ValueView {
   /** What a step derived: never cached, and what the view knows of the key is that from now on. The engine keeps it until it is on disk. */
   derive(key: string, value: Uint8Array | undefined): void {
     const held = this.#active.get(key);
-    if (held !== undefined) held.known = { kind: "known", value };
-    else this.#forget(key);
+    if (held !== undefined) {
+      held.known = { kind: "known", value };
+      return;
+    }
+    const cached = this.#forget(key);
+    if (cached !== undefined) this.#uncount(cached);
   }
 
   release(held: HeldValue): void {
@@ -66,7 +79,10 @@ export class ValueView {
     held.uses -= 1;
     if (held.uses > 0) return;
     this.#active.delete(held.key);
-    if (!held.isRead || held.known.kind === "loading" || sizeOf(held) > this.#limits.cacheValueBytesMax) return;
+    if (!held.isRead || held.known.kind === "loading" || sizeOf(held) > this.#limits.cacheValueBytesMax) {
+      this.#uncount(held);
+      return;
+    }
     held.known = { kind: "known", value: ownMemory(held.known.value) };
     this.#cached.set(held.key, held);
     this.#cachedBytes += sizeOf(held);
@@ -89,10 +105,16 @@ export class ValueView {
     return known?.kind === "known" ? known : undefined;
   }
 
-  #add(key: string, known: Known, isRead: boolean): HeldValue {
-    const held: HeldValue = { key, known, uses: 1, isRead };
-    this.#active.set(key, held);
+  #add(held: HeldValue): HeldValue {
+    this.#active.set(held.key, held);
+    this.#counts[held.hash & (COUNTS - 1)]! += 1;
     return held;
+  }
+
+  /** It has left the view. */
+  #uncount({ hash }: HeldValue): void {
+    assert(this.mayHave(hash), "what leaves the view was counted");
+    this.#counts[hash & (COUNTS - 1)]! -= 1;
   }
 
   #use(key: string): HeldValue | undefined {
@@ -122,6 +144,7 @@ export class ValueView {
       if (this.#cached.size <= cacheEntriesMax * EVICT_TO && this.#cachedBytes <= cacheBytesMax * EVICT_TO) return;
       this.#cached.delete(held.key);
       this.#cachedBytes -= sizeOf(held);
+      this.#uncount(held);
     }
   }
 }
@@ -152,3 +175,5 @@ function sizeOf({ key, known }: HeldValue): number {
 }
 
 const EVICT_TO = 7 / 8;
+/** A power of two. */
+const COUNTS = 4_096;

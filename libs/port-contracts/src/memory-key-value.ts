@@ -1,6 +1,6 @@
 import { assert } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
+import type { DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
 import { withinBytes } from "./sorted-bytes.ts";
 
 /** What survives a crash: hand it to the next MemoryKeyValue. */
@@ -83,9 +83,9 @@ export class MemoryKeyValue implements Store {
     });
   }
 
-  async write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  async write(persist: ReadonlyMap<string, KeyValueOperation>, derived: readonly DerivedWrite[]): Promise<void> {
     const checkpointed = this.#checkpointListeners.map((begun) => begun());
-    await this.batch([...persist.values(), ...derived.values()], { sync: true });
+    await this.batch([...persist.values(), ...derived], { sync: true });
     for (const done of checkpointed) done();
   }
 

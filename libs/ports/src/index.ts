@@ -81,4 +81,4 @@ export type {
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
-export type { BackingStore, Store } from "./store.ts";
+export type { BackingStore, DerivedWrite, Store } from "./store.ts";

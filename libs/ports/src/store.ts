@@ -23,6 +23,12 @@ export interface BackingStore {
   close(): Promise<void>;
 }
 
+/** A write that a crash may take back (`StoreEffects.derived`). Its bytes must not change any more. */
+export type DerivedWrite = KeyValueOperation & {
+  /** `keyHash` of the key (codec). */
+  readonly hash: number;
+};
+
 /** A KeyValue whose every batch is durable when it resolves, and what steps need besides. */
 export interface Store extends KeyValue, Checkpoints {
   /** Names this opening: another one, of this store or any other, has another name. Hexadecimal. */
@@ -39,8 +45,8 @@ export interface Store extends KeyValue, Checkpoints {
   caughtUp(): Promise<void>;
   /**
    * As `batch`, by the texts of the keys (`keyText` of codec), with writes that take effect together with `persist` and that a crash may take
-   * back (`StoreEffects.derived`). Bytes of derived writes are kept as they are, and must not change any more.
+   * back, in their order, each key once.
    * LIMIT_EXCEEDED (applied: no): more bytes than one record of the journal holds.
    */
-  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void>;
+  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: readonly DerivedWrite[]): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord, writeOrderedBytes } from "@concord/codec";
+import { ByteReader, ByteWriter, corrupt, openRecord, PlacedPut, sealRecord, writeOrderedBytes } from "@concord/codec";
 import type { KeyValueOperation, LogEntry } from "@concord/ports";
 import { imageRowKey, isTombstone, rowPlaces } from "@concord/rows";
 import { assert, SEQ_NONE, seqOf, type Checksum, type Seq } from "@concord/runtime";
@@ -43,7 +43,7 @@ export function sealMerged(image: Uint8Array, checksum: Checksum): Uint8Array {
 
 /**
  * The writes by which an entry's rows replace what is stored (TXD14): in log order each is the whole row; then the notes of tombstones (I9).
- * Keys and values of rows are views of one buffer: allocating each costs more than everything else that is done to a row.
+ * Keys and values of rows are parts of one buffer: allocating each costs more than everything else that is done to a row.
  */
 export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" | "rows">, checksum: Checksum): KeyValueOperation[] {
   assert(seq > SEQ_NONE, "I6: a row follows from an entry of its group's log");
@@ -65,7 +65,7 @@ export function rowsOfEntry(group: string, { seq, rows }: Pick<LogEntry, "seq" |
     buffer.set(rows.subarray(from, to), bodyAt + origin.length);
     at = bodyAt + origin.length + to - from;
     view.setUint32(valueAt + 1, checksum(buffer.subarray(bodyAt, at)) >>> 0);
-    return { kind: "put", key: buffer.subarray(keyAt, valueAt), value: buffer.subarray(valueAt, at) };
+    return new PlacedPut(buffer, { from: keyAt, valueFrom: valueAt, to: at });
   });
   assert(at === length && operations.length === places.length, "I6: every row of an entry is put as a whole");
   for (const { keyFrom, keyTo, to } of places) {

@@ -65,7 +65,8 @@ export class TombstoneCollector {
 
   /** An entry's rows were put: `rowsOfEntry` of it. */
   noticed(operations: readonly KeyValueOperation[]): void {
-    for (const { key } of operations) if (key[0] === TOMBSTONES_NAMESPACE) this.#kept += 1;
+    // The notes come last.
+    for (let at = operations.length - 1; at >= 0 && operations[at]!.key[0] === TOMBSTONES_NAMESPACE; at -= 1) this.#kept += 1;
   }
 
   async stop(): Promise<void> {

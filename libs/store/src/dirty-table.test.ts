@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { keyText } from "@concord/codec";
 import type { KeyValueOperation } from "@concord/ports";
-import { dirtyEntry, DirtyTable, valueOf } from "./dirty-table.ts";
+import { DirtyEntry, DirtyTable, valueOf } from "./dirty-table.ts";
 
 const keyOf = (n: number): Uint8Array => new TextEncoder().encode(String(n).padStart(3, "0"));
 const write = (n: number, value: number | undefined): KeyValueOperation =>
@@ -26,7 +25,7 @@ test("property: writes, freezes and releases: each key and range has the newest 
         let isFrozen = false;
         for (const each of actions) {
           if (each !== "checkpoint") {
-            table.put(dirtyEntry(keyText(keyOf(each.n)), write(each.n, each.value)));
+            table.put(new DirtyEntry(write(each.n, each.value)));
             current.set(each.n, each.value);
           } else if (isFrozen) {
             table.release();
@@ -37,12 +36,12 @@ test("property: writes, freezes and releases: each key and range has the newest 
           }
         }
         const expected = [...new Map([...frozen, ...current])].sort(([left], [right]) => left - right);
-        for (const [n, value] of expected) assert.deepEqual(valueOf(table.get(keyText(keyOf(n)))!)?.[0], value);
+        for (const [n, value] of expected) assert.deepEqual(valueOf(table.get(keyOf(n))!)?.[0], value);
         assert.equal(table.size, current.size + frozen.size);
         const within = expected.filter(([n]) => n >= from && n < to);
         for (const reverse of [false, true]) {
           const { entries, isCut } = table.within({ from: keyOf(from), to: keyOf(to), limit, reverse });
-          const found = entries.map((entry) => [Number(entry.text), valueOf(entry)?.[0]]);
+          const found = entries.map((entry) => [Number(new TextDecoder().decode(entry.key)), valueOf(entry)?.[0]]);
           const ordered = reverse ? within.toReversed() : within;
           assert.deepEqual(found, ordered.slice(0, found.length));
           if (!isCut) assert.equal(found.length, ordered.length);
@@ -56,12 +55,12 @@ test("property: writes, freezes and releases: each key and range has the newest 
 
 test("base: what lies below is known from the frozen entry once that has an image; a table without the key says so", () => {
   const table = new DirtyTable();
-  const entryOf = (value: number): ReturnType<typeof dirtyEntry> => dirtyEntry("001", write(1, value));
+  const entryOf = (value: number): DirtyEntry => new DirtyEntry(write(1, value));
   const [first, second, third] = [entryOf(1), entryOf(2), entryOf(3)];
   assert.equal(table.put(first), true);
   table.freeze();
   assert.deepEqual([table.put(second), second.base], [false, first]);
   table.release();
   assert.deepEqual([table.put(third), third.base], [false, first]);
-  assert.equal(table.get("001"), third);
+  assert.equal(table.get(keyOf(1)), third);
 });

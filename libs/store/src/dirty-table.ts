@@ -1,23 +1,34 @@
-import { keyText } from "@concord/codec";
+import { compareBytes, keyHash, KeyTable, PlacedPut, type Keyed } from "@concord/codec";
 import type { KeyRange, KeyValueOperation } from "@concord/ports";
 import { assert } from "@concord/runtime";
 import { SortedKeys } from "./sorted-keys.ts";
 
 /** A write that the backing store does not have for sure. */
-export interface DirtyEntry {
-  /** Of its key. */
-  readonly text: string;
+export class DirtyEntry implements Keyed {
+  readonly hash: number;
   readonly operation: KeyValueOperation;
-  /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
-  base: number | DirtyEntry | undefined;
-  /** What the backing store has once its checkpoint has ended. */
-  image: number | undefined;
   /** Where it is but here: in the journal; nowhere, since a crash may take it back; in the journal, since a checkpoint left it there. */
   readonly origin: "journalled" | "derived" | "left";
-}
+  /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
+  base: number | DirtyEntry | undefined = undefined;
+  /** What the backing store has once its checkpoint has ended. */
+  image: number | undefined = undefined;
 
-export function dirtyEntry(text: string, operation: KeyValueOperation, origin: DirtyEntry["origin"] = "journalled"): DirtyEntry {
-  return { text, operation, base: undefined, image: undefined, origin };
+  constructor(operation: KeyValueOperation, origin: DirtyEntry["origin"] = "journalled", hash: number = keyHash(operation.key)) {
+    this.hash = hash;
+    this.operation = operation;
+    this.origin = origin;
+  }
+
+  get key(): Uint8Array {
+    return this.operation.key;
+  }
+
+  /** As `compareBytes` of its key and `other`, without a view of the key. */
+  compareKey(other: Uint8Array): number {
+    const { operation } = this;
+    return operation instanceof PlacedPut ? operation.compareKey(other) : compareBytes(operation.key, other);
+  }
 }
 
 /** Undefined: deleted. */
@@ -29,23 +40,22 @@ const ENTRY_BYTES = 120;
 
 /** By key, and in order. A later write of a key replaces its entry. */
 class Generation {
-  readonly entries = new Map<string, DirtyEntry>();
-  readonly order = new SortedKeys();
+  readonly table = new KeyTable<DirtyEntry>();
+  readonly #order = new SortedKeys(this.table.entries);
   /** Keys, values, and what holds them in memory, about. */
   bytes = 0;
 
   /** Answers the entry that it replaces. */
   put(entry: DirtyEntry): DirtyEntry | undefined {
-    const before = this.entries.get(entry.text);
-    if (before === undefined) this.order.add(entry.text);
-    else this.bytes -= sizeOf(before);
-    this.entries.set(entry.text, entry);
+    const before = this.table.put(entry);
+    if (before !== undefined) this.bytes -= sizeOf(before);
     this.bytes += sizeOf(entry);
     return before;
   }
 
-  *within(from: string, to: string, reverse: boolean): Generator<DirtyEntry> {
-    for (const text of reverse ? this.order.descending(from, to) : this.order.ascending(from, to)) yield this.entries.get(text)!;
+  *within(from: Uint8Array, to: Uint8Array, reverse: boolean): Generator<DirtyEntry> {
+    const { entries } = this.table;
+    for (const index of reverse ? this.#order.descending(from, to) : this.#order.ascending(from, to)) yield entries[index]!;
   }
 }
 
@@ -66,26 +76,26 @@ export class DirtyTable {
 
   /** Keys that are in both count twice. */
   get size(): number {
-    return this.#current.entries.size + (this.#frozen?.entries.size ?? 0);
+    return this.#current.table.size + (this.#frozen?.table.size ?? 0);
   }
 
-  get(text: string): DirtyEntry | undefined {
-    return this.#current.entries.get(text) ?? this.#frozen?.entries.get(text);
+  get(key: Uint8Array, hash: number = keyHash(key)): DirtyEntry | undefined {
+    return this.#current.table.get(key, hash) ?? this.#frozen?.table.get(key, hash);
   }
 
   /** True: the table had no entry of the key; false: it had, and `base` follows from that. */
   put(entry: DirtyEntry): boolean {
     const before = this.#current.put(entry);
-    entry.base = before === undefined ? this.#frozen?.entries.get(entry.text) : before.base;
+    entry.base = before === undefined ? this.#frozen?.table.get(entry.key, entry.hash) : before.base;
     return before === undefined && entry.base === undefined;
   }
 
   /** Everything, as it is now: it stays in the table, unchanged, until `release`. */
-  freeze(): DirtyEntry[] {
+  freeze(): readonly DirtyEntry[] {
     assert(this.#frozen === undefined, "one checkpoint at a time");
     this.#frozen = this.#current;
     this.#current = new Generation();
-    return [...this.#frozen.entries.values()];
+    return this.#frozen.table.entries;
   }
 
   /** The backing store has what is frozen, but for `left`, which the next checkpoint is going to put there. */
@@ -93,9 +103,9 @@ export class DirtyTable {
     assert(this.#frozen !== undefined, "only what is frozen is released");
     this.#frozen = undefined;
     this.#leftBytes = 0;
-    for (const { text, operation, image } of left) {
-      if (this.#current.entries.has(text)) continue;
-      const entry = dirtyEntry(text, operation, "left");
+    for (const { key, hash, operation, image } of left) {
+      if (this.#current.table.get(key, hash) !== undefined) continue;
+      const entry = new DirtyEntry(operation, "left", hash);
       entry.base = image;
       this.#current.put(entry);
       this.#leftBytes += sizeOf(entry);
@@ -106,7 +116,7 @@ export class DirtyTable {
   within({ from, to, limit, reverse = false }: KeyRange): { readonly entries: readonly DirtyEntry[]; readonly isCut: boolean } {
     const entries: DirtyEntry[] = [];
     let values = 0;
-    for (const entry of this.#merged(keyText(from), keyText(to), reverse)) {
+    for (const entry of this.#merged(from, to, reverse)) {
       entries.push(entry);
       if (entry.operation.kind === "put") values += 1;
       if (values >= limit) return { entries, isCut: true };
@@ -115,20 +125,23 @@ export class DirtyTable {
   }
 
   /** Of a key that is in both the newer entry. */
-  *#merged(from: string, to: string, reverse: boolean): Generator<DirtyEntry> {
+  *#merged(from: Uint8Array, to: Uint8Array, reverse: boolean): Generator<DirtyEntry> {
     const newer = this.#current.within(from, to, reverse);
     let next = newer.next();
     for (const older of this.#frozen?.within(from, to, reverse) ?? []) {
-      while (next.done !== true && (reverse ? next.value.text > older.text : next.value.text < older.text)) {
+      let order = next.done === true ? 1 : next.value.compareKey(older.key);
+      while (next.done !== true && (reverse ? order > 0 : order < 0)) {
         yield next.value;
         next = newer.next();
+        order = next.done === true ? 1 : next.value.compareKey(older.key);
       }
-      if (next.done === true || next.value.text !== older.text) yield older;
+      if (next.done === true || order !== 0) yield older;
     }
     for (; next.done !== true; next = newer.next()) yield next.value;
   }
 }
 
 function sizeOf({ operation }: DirtyEntry): number {
+  if (operation instanceof PlacedPut) return ENTRY_BYTES + operation.bytes;
   return ENTRY_BYTES + operation.key.length + (operation.kind === "put" ? operation.value.length : 0);
 }

@@ -1,7 +1,7 @@
 import { keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
 import type { Checkpoint } from "./checkpoint-file.ts";
-import { dirtyEntry, DirtyTable } from "./dirty-table.ts";
+import { DirtyEntry, DirtyTable } from "./dirty-table.ts";
 import { decodeRecord, type IntentEntry } from "./record-format.ts";
 
 /** A key that checkpoints which did not end were going to write: what it may be in the backing store, its image below them first. */
@@ -35,7 +35,7 @@ export async function replay(journal: Journal, checkpoint: Checkpoint, failpoint
       continue;
     }
     for (const operation of record.operations) {
-      if (sequence >= position || left.namespaces.includes(operation.key[0] ?? 0)) table.put(dirtyEntry(keyText(operation.key), operation));
+      if (sequence >= position || left.namespaces.includes(operation.key[0] ?? 0)) table.put(new DirtyEntry(operation));
     }
   }
   return { table, intents, journalledBytes, acknowledged };

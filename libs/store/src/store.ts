@@ -1,6 +1,6 @@
-import { keyText } from "@concord/codec";
+import { compareBytes, keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
-import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
+import type { BackingStore, DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
 import {
   assert,
   ConcordError,
@@ -16,7 +16,7 @@ import {
 import { NO_EVIDENCE, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
 import { damaged, describeDifference } from "./damage.ts";
-import { dirtyEntry, valueOf, type DirtyEntry, type DirtyTable } from "./dirty-table.ts";
+import { DirtyEntry, valueOf, type DirtyTable } from "./dirty-table.ts";
 import type { KeyFilter } from "./key-filter.ts";
 import {
   CHECKPOINT_BATCH_BYTES,
@@ -86,6 +86,12 @@ type Health = { readonly kind: "healthy" } | { readonly kind: "closing" } | { re
 /** Values that a checkpoint writes. */
 type Frozen = readonly DirtyEntry[];
 
+/** Of a value in the backing store. */
+interface KnownImage {
+  readonly key: Uint8Array;
+  readonly image: number;
+}
+
 /** What a checkpoint makes of a key: images in the backing store before and after it. */
 interface Change extends IntentEntry {
   readonly entry: DirtyEntry;
@@ -107,8 +113,8 @@ export class JournaledStore implements Store {
   readonly #metrics: Metrics;
   readonly #journal: Journal;
   readonly #table: DirtyTable;
-  /** Images of values in the backing store, of keys that are not dirty and were written more than once; the oldest first. */
-  readonly #known = new Map<string, number>();
+  /** By hash, the oldest first: of keys in the backing store that are not dirty and were written more than once; of two with one hash the later. */
+  readonly #known = new Map<number, KnownImage>();
   /** Of the keys in the backing store, and of those that a checkpoint is going to put there. */
   readonly #filter: KeyFilter;
   readonly #reads = new Set<Promise<unknown>>();
@@ -163,7 +169,7 @@ export class JournaledStore implements Store {
     const values: (Uint8Array | undefined)[] = [];
     const [asked, places]: [Uint8Array[], number[]] = [[], []];
     for (const [at, key] of keys.entries()) {
-      const entry = this.#table.get(keyText(key));
+      const entry = this.#table.get(key);
       values.push(entry && valueOf(entry)?.slice());
       if (entry !== undefined || !this.#mayHave(checksum(key))) continue;
       asked.push(key);
@@ -177,7 +183,7 @@ export class JournaledStore implements Store {
 
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     if (this.#health.kind === "failed") return "ask";
-    const entry = this.#table.get(keyText(key));
+    const entry = this.#table.get(key);
     if (entry !== undefined) return valueOf(entry);
     return this.#mayHave(this.#context.checksum(key)) ? "ask" : undefined;
   }
@@ -196,7 +202,7 @@ export class JournaledStore implements Store {
     return this.write(new Map(operations.map((operation) => [keyText(operation.key), operation])), NONE);
   }
 
-  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: ReadonlyMap<string, KeyValueOperation>): Promise<void> {
+  write(persist: ReadonlyMap<string, KeyValueOperation>, derived: readonly DerivedWrite[]): Promise<void> {
     const refusal = this.#refusal();
     if (refusal !== undefined) return Promise.reject(refusal);
     const journalled = persist.size === 0 ? undefined : encodeBatch([...persist.values()]);
@@ -205,9 +211,8 @@ export class JournaledStore implements Store {
       const text = `a batch of ${journalled.payload.length} bytes is over the limit of ${bytesMax}: write it in parts`;
       return Promise.reject(new ConcordError("LIMIT_EXCEEDED", text, { applied: "no", metadata: { limit: "recordBytes" } }));
     }
-    const texts = persist.keys();
-    const entries = (journalled?.operations ?? []).map((operation) => dirtyEntry(texts.next().value!, operation));
-    derived.forEach((operation, text) => entries.push(dirtyEntry(text, operation, "derived")));
+    const entries = (journalled?.operations ?? []).map((operation) => new DirtyEntry(operation));
+    for (const write of derived) entries.push(new DirtyEntry(write, "derived", write.hash));
     return new Promise((resolve, reject) => {
       this.#waiting.push({ payload: journalled?.payload, entries, durable: undefined, resolve, reject });
       this.#admit();
@@ -314,8 +319,10 @@ export class JournaledStore implements Store {
 
   #put(entry: DirtyEntry): void {
     if (!this.#table.put(entry)) return;
-    entry.base = this.#known.get(entry.text);
-    if (entry.base !== undefined) this.#known.delete(entry.text);
+    const known = this.#known.get(entry.hash);
+    if (known === undefined || compareBytes(known.key, entry.key) !== 0) return;
+    entry.base = known.image;
+    this.#known.delete(entry.hash);
   }
 
   /** Now when enough is dirty, else in time. */
@@ -471,10 +478,10 @@ export class JournaledStore implements Store {
     const after = imageBehind(keyChecksum, value, this.#context.checksum);
     entry.base = before;
     entry.image = after;
-    if (value === undefined) this.#known.delete(entry.text);
+    if (value === undefined) this.#known.delete(entry.hash);
     else this.#filter.add(keyChecksum);
     // What was written once mostly stays as it is, what was written again is written once more.
-    if (before !== ABSENT && after !== ABSENT) this.#know(entry.text, after);
+    if (before !== ABSENT && after !== ABSENT) this.#know(entry, after);
     return { key: entry.operation.key, before, after, entry };
   }
 
@@ -517,8 +524,9 @@ export class JournaledStore implements Store {
   }
 
   /** An eighth is forgotten at once: finding the oldest key of a map passes over those deleted since it was last rebuilt. */
-  #know(text: string, image: number): void {
-    this.#known.set(text, image);
+  #know({ key, hash }: DirtyEntry, image: number): void {
+    // A part of a larger buffer would keep all of it.
+    this.#known.set(hash, { key: key.slice(), image });
     if (this.#known.size <= KNOWN_KEYS_MAX) return;
     for (const oldest of this.#known.keys()) {
       this.#known.delete(oldest);
@@ -559,7 +567,7 @@ export class JournaledStore implements Store {
   }
 }
 
-const NONE: ReadonlyMap<string, KeyValueOperation> = new Map();
+const NONE: readonly DerivedWrite[] = [];
 
 function storeFailed(what: string, cause: ConcordError, applied: "no" | "unknown"): ConcordError {
   return new ConcordError("STORE_FAILED", `${what}: ${cause.message}`, { applied, cause });

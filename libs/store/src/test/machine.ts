@@ -1,8 +1,8 @@
 // A store over a backing store and files in memory, whose crashes keep and lose what the test says.
 import { crc32 } from "node:zlib";
-import { keyText } from "@concord/codec";
+import { keyHash, keyText } from "@concord/codec";
 import { BackingModel, diskOver, KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryBackingStore, MemoryDisk } from "@concord/port-contracts";
-import type { KeyValueOperation, Store } from "@concord/ports";
+import type { DerivedWrite, KeyValueOperation, Store } from "@concord/ports";
 import { silentLog, type Clock, type Disk, type DiskEntry } from "@concord/runtime";
 import { openStore, type StoreLimits } from "../index.ts";
 import { SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAUSE_MS } from "../limits.ts";
@@ -17,8 +17,9 @@ export const remove = (key: string): KeyValueOperation => ({ kind: "delete", key
 
 export const writes = (...operations: readonly KeyValueOperation[]): ReadonlyMap<string, KeyValueOperation> =>
   new Map(operations.map((operation) => [keyText(operation.key), operation]));
-export const derived = writes;
-export const NONE = writes();
+export const derived = (...operations: readonly KeyValueOperation[]): readonly DerivedWrite[] =>
+  operations.map((operation) => ({ ...operation, hash: keyHash(operation.key) }));
+export const NONE: readonly DerivedWrite[] = [];
 
 export class StopError extends Error {}
 
