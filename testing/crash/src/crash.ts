@@ -40,7 +40,7 @@ independent checkers after every tenth cycle. Exit code 0 only if nothing was lo
   --minutes M     instead: as many as fit, all services together
   --no-power      kills only
   --faults        instead of kills at points and power cuts: in each cycle the process starts with a file system that fails it once or from
-                  then on (EIO or ENOSPC at the n-th write, sync, rename or open; needs cc). It may go on or end with exit code 1
+                  then on (EIO or ENOSPC at the n-th write, sync, rename or open; needs cc), or is slow. It may go on or end with exit code 1
   --keep          leave the folder with data and logs behind
 `;
 const PROGRESS_MS = 10_000;

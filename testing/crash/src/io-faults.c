@@ -1,5 +1,6 @@
 // Preloaded into a process: the n-th call of one kind on files below a folder fails, and as many after it as wanted.
 // IO_FAULT=kind:errno:first:count:folder, IO_FAULT_MARK=a file that is made when the first one fails. Kinds: write, sync, rename, open.
+// IO_DELAY_MS above 0: they take so much longer instead, and succeed.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,15 +11,17 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 static char kind[16], folder[4096];
 static int code;
 static long first, count;
-static long calls;
+static long calls, delay_ms;
 
 __attribute__((constructor)) static void setup(void) {
-  const char *plan = getenv("IO_FAULT");
+  const char *plan = getenv("IO_FAULT"), *delay = getenv("IO_DELAY_MS");
+  delay_ms = delay == NULL ? 0 : atol(delay);
   if (plan == NULL || sscanf(plan, "%15[a-z]:%d:%ld:%ld:%4095[^\n]", kind, &code, &first, &count, folder) != 5) kind[0] = 0;
 }
 
@@ -39,6 +42,11 @@ static int fails(const char *call, const char *path) {
   long number = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
   if (number < first || number >= first + count) return 0;
   mark();
+  if (delay_ms > 0) {
+    struct timespec pause = {delay_ms / 1000, delay_ms % 1000 * 1000000L};
+    nanosleep(&pause, NULL);
+    return 0;
+  }
   errno = code;
   return 1;
 }

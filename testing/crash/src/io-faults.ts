@@ -1,4 +1,4 @@
-// Calls of real processes to their file system that fail: a library is preloaded that refuses the n-th call of a kind.
+// Calls of real processes to their file system that fail, or are slow: a library is preloaded that refuses the n-th call of a kind, or delays it.
 import { existsSync, rmSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -10,22 +10,24 @@ const EVERY_ONE = 1_000_000_000;
 /** Numbers of the call that fails: early ones are in the start, late ones under load. */
 const FIRSTS = [1, 40, 3, 90, 8, 200, 15, 400, 25] as const;
 
-/** `count` calls of `kind` fail, from one on. */
+/** `count` calls of `kind` fail, from one on; with `delayMs` they succeed, so much later. */
 const KINDS = [
-  { kind: "sync", name: "EIO", errno: EIO, count: 1 },
-  { kind: "write", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE },
-  { kind: "write", name: "EIO", errno: EIO, count: 1 },
-  { kind: "rename", name: "EIO", errno: EIO, count: 1 },
-  { kind: "open", name: "EIO", errno: EIO, count: 1 },
-  { kind: "open", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE },
-  { kind: "sync", name: "EIO, all", errno: EIO, count: EVERY_ONE },
+  { kind: "sync", name: "EIO", errno: EIO, count: 1, delayMs: 0 },
+  { kind: "write", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE, delayMs: 0 },
+  { kind: "sync", name: "slow", errno: 0, count: EVERY_ONE, delayMs: 200 },
+  { kind: "write", name: "EIO", errno: EIO, count: 1, delayMs: 0 },
+  { kind: "rename", name: "EIO", errno: EIO, count: 1, delayMs: 0 },
+  { kind: "open", name: "EIO", errno: EIO, count: 1, delayMs: 0 },
+  { kind: "write", name: "slow", errno: 0, count: EVERY_ONE, delayMs: 30 },
+  { kind: "open", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE, delayMs: 0 },
+  { kind: "sync", name: "EIO, all", errno: EIO, count: EVERY_ONE, delayMs: 0 },
 ] as const;
 
 export interface PlannedFault {
   /** For the closing lines. */
   readonly name: string;
   readonly environment: Readonly<Record<string, string>>;
-  /** Whether a call has failed. */
+  /** Whether a call has failed, or was delayed. */
   fired(): boolean;
 }
 
@@ -43,7 +45,7 @@ export class IoFaults {
   /** Of cycle `cycle` of a node: kinds in turn, each with another call the next time. */
   plan(cycle: number, node: string, dataFolder: string): PlannedFault {
     const mark = join(this.#folder, `io-fault-of-${node}`);
-    const { kind, name, errno, count } = KINDS[cycle % KINDS.length]!;
+    const { kind, name, errno, count, delayMs } = KINDS[cycle % KINDS.length]!;
     const first = FIRSTS[(cycle + Math.floor(cycle / KINDS.length)) % FIRSTS.length]!;
     rmSync(mark, { force: true });
     return {
@@ -52,6 +54,7 @@ export class IoFaults {
         LD_PRELOAD: this.#library,
         IO_FAULT: `${kind}:${errno}:${first}:${count}:${dataFolder}`,
         IO_FAULT_MARK: mark,
+        IO_DELAY_MS: String(delayMs),
       },
       fired: () => existsSync(mark),
     };
