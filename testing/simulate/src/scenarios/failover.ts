@@ -13,7 +13,7 @@ const PAUSES_MS: readonly number[] = [0, 100, 400];
 const CALM_MS = 300;
 const FAULTS_MS = 3_500;
 /** Share of the seeds with coordinators in processes of their own. */
-const DEAD_TAKEOVERS = 0.2;
+const DEAD_TAKEOVERS = 0.5;
 /** Work goes on while one node is gone. */
 const GONE_MS = 500;
 /** After all faults each group is served again, by a master that is new to it or not, within this time. */
