@@ -76,7 +76,7 @@ async function sumOf(bank: bigint): Promise<number> {
   return rows.reduce((sum, row) => sum + row!.balance, 0);
 }
 
-/** Transfers, messages and objects that nobody promised: the copies are made amid them. */
+/** Transfers, messages and objects without a promise: the copies are made amid them. */
 class Unpromised {
   readonly #stopping = new AbortController();
   readonly #loops: readonly Promise<void>[];
