@@ -1,5 +1,5 @@
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable } from "@concord/adapter-node-runtime";
 import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
 import type { ConcordError, Log } from "@concord/runtime";
@@ -79,6 +79,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
     failed: failed.promise,
     start: async (isLeaving = () => false) => {
       isStopping = isLeaving;
+      await requireWritable(config.dataFolder);
       const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
       admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
       log.info("admin", { address: admin.address });

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable, tuneHeap } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
@@ -47,6 +47,7 @@ const onFailed = (cause: ConcordError): void => failed.reject(cause);
 const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa, onFailed });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
+  await requireWritable(config.dataFolder);
   signal.addEventListener("abort", () => void service.stop());
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });

@@ -5,12 +5,15 @@ import { tokenAuthenticator } from "@concord/rpc";
 import {
   SpaceGuard,
   SpaceReserve,
+  ConcordError,
   type Clock,
-  type ConcordError,
   type Disk,
   type Environment,
   type HttpServer,
   type Metrics,
+  type Writes,
+  writeRefused,
+  WRITES_TAKEN,
 } from "@concord/runtime";
 import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
@@ -25,6 +28,7 @@ import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
 import { openObjectData } from "./object-data.ts";
 import type { Peers } from "./peers.ts";
+import type { ObjectAdmin } from "./rpc/object-admin.ts";
 import { defineServices } from "./rpc/services.ts";
 import { Quotas } from "./http/quotas.ts";
 import { RequestRates } from "./http/request-rates.ts";
@@ -40,6 +44,8 @@ export interface ObjectGatewayOptions {
   readonly http: HttpServer;
   /** The store of local metadata by node name; one in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
+  /** Writes are refused with the reason, and nothing runs in the background: `disk` and `dataDisk` forget what is written to them. */
+  readonly writes?: Writes;
   /** For the file of users. */
   readonly readFile?: (path: string) => string;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
@@ -69,11 +75,17 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
     drainGraceMs,
     region,
     open: (httpAddress, signal) => openGateway(config, options, users, httpAddress, signal),
-    services: (admin) => defineServices(environment, authenticator, admin),
+    services: (admin) => defineServices(environment, authenticator, () => adminOf(admin, options)),
     host: { transport, clock, log, address, reflection },
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, websiteDomain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });
+}
+
+/** What operators ask of a gateway are mostly tasks that write. STORE_FAILED, applied no, when it serves reads only. */
+function adminOf(admin: () => ObjectAdmin, { writes = WRITES_TAKEN }: ObjectGatewayOptions): ObjectAdmin {
+  if (writes.kind === "taken") return admin();
+  throw writeRefused(writes.reason);
 }
 
 async function openGateway(
@@ -83,8 +95,9 @@ async function openGateway(
   httpAddress: () => string,
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
-  const { environment, disk } = options;
+  const { environment, disk, writes = WRITES_TAKEN } = options;
   const { metrics, clock } = environment;
+  if (writes.kind === "refused") beginReading(config, options, writes.reason);
   const space = spaceOf(config, options);
   users.open();
   await space.open();
@@ -128,16 +141,30 @@ async function openGateway(
       log: environment.log,
       metrics,
       space,
+      writes,
       eventSink: sinks.sink,
     },
     admin: objectAdmin({ config, gateway, uploads: budgets.uploads, httpAddress }),
-    startBackground: () => gateway.startBackground(),
+    startBackground: () => {
+      if (writes.kind === "taken") gateway.startBackground();
+    },
     close: () => {
       space.close();
       users.close();
       return closeInOrder(() => gateway.stop(), sinks, data, opened);
     },
   };
+}
+
+/** STORE_FAILED: rows or data that others write, too, are not for a gateway that keeps what it writes to itself; the others serve them. */
+function beginReading({ metadata, objects, dataFolder }: ObjectGatewayConfig, options: ObjectGatewayOptions, reason: string): void {
+  const { log, metrics } = options.environment;
+  if (metadata !== "local" || objects !== "filesystem" || options.dataDisk !== undefined) {
+    const what = `${reason}: a gateway of shared rows or data needs ${dataFolder} for its journal; mount it for writing, the other gateways serve meanwhile`;
+    throw new ConcordError("STORE_FAILED", what, { applied: "no" });
+  }
+  metrics.gauge("objects_read_only", 1);
+  log.error("only reads are served: mount its data folder for writing and start it again", { reason });
 }
 
 /** What operations ask of the configuration. */
@@ -166,8 +193,9 @@ async function closeInOrder(stop: () => Promise<unknown>, ...open: readonly { cl
 
 function spaceOf(
   { lowSpaceBytes: lowBytes, reserveBytes }: ObjectGatewayConfig,
-  { environment, disk, dataDisk }: ObjectGatewayOptions,
+  { environment, disk, dataDisk, writes = WRITES_TAKEN }: ObjectGatewayOptions,
 ): SpaceGuard {
+  if (writes.kind === "refused") return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
   const disks = dataDisk === undefined ? [disk] : [disk, dataDisk];
   return new SpaceGuard({ ...environment, disks, lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
 }

@@ -1,10 +1,25 @@
 import { readFileSync } from "node:fs";
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
+import {
+  nodeClock,
+  nodeDisk,
+  nodeEnvironment,
+  nodeRandom,
+  overlayDisk,
+  tuneHeap,
+  writableOf,
+  type Writable,
+} from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
-import { composeObjectGateway, OBJECT_GATEWAY_METRICS, objectGatewaySchema } from "./index.ts";
+import {
+  composeObjectGateway,
+  OBJECT_GATEWAY_METRICS,
+  objectGatewaySchema,
+  type ObjectGatewayOptions,
+  type ObjectGatewayService,
+} from "./index.ts";
 
 tuneHeap();
 
@@ -25,25 +40,44 @@ const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 let isStopping = (): boolean => false;
-const service = composeObjectGateway(config, {
-  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
-  disk: nodeDisk(config.dataFolder),
-  readFile,
-  ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
-  http: nodeHttpServer({
-    clock: nodeClock,
-    log,
-    metrics,
-    isLeaving: () => isStopping(),
-    ...tls.http,
-  }),
-});
+
+function compose(writable: Writable): ObjectGatewayService {
+  return composeObjectGateway(config, {
+    environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
+    ...diskOf(writable),
+    readFile,
+    ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
+    http: nodeHttpServer({
+      clock: nodeClock,
+      log,
+      metrics,
+      isLeaving: () => isStopping(),
+      ...tls.http,
+    }),
+  });
+}
+
+/** On a file system that takes no writes, what the gateway writes to start is kept in memory and forgotten. */
+function diskOf(writable: Writable): Pick<ObjectGatewayOptions, "disk" | "writes"> {
+  if (writable.kind === "writable") return { disk: nodeDisk(config.dataFolder) };
+  return { disk: overlayDisk(nodeDisk(config.dataFolder, "reading")), writes: { kind: "refused", reason: writable.reason } };
+}
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   isStopping = isLeaving;
+  const writable = await writableOf(config.dataFolder);
+  const service = compose(writable);
+  const readyText = (): string => (writable.kind === "writable" ? "ready" : `ready, reads only: ${writable.reason}`);
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/scrub": () => service.scrub() };
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
+  const admin = await startAdmin({
+    address: config.adminAddress,
+    metrics,
+    ready: () => !isLeaving() && service.ready,
+    readyText,
+    log,
+    pages,
+  });
   log.info("admin", { address: admin.address });
   await service.start();
   return {

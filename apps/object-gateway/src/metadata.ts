@@ -2,7 +2,7 @@
 // gateways, or a test's store.
 import { join } from "node:path";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
-import { openLevel } from "@concord/adapter-level";
+import { openLevel, openLevelCopy } from "@concord/adapter-level";
 import { ProxyChannels, StorageProxyMetadata } from "@concord/adapter-storage-proxy";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
 import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
@@ -57,8 +57,9 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
 }
 
 /** Opening the backing store takes the lock of the rows. */
-async function openOwnStore(config: ObjectGatewayConfig, { environment, disk }: ObjectGatewayOptions): Promise<Store> {
-  const backing = await openLevel(join(config.dataFolder, ROWS_FOLDER));
+async function openOwnStore(config: ObjectGatewayConfig, { environment, disk, writes }: ObjectGatewayOptions): Promise<Store> {
+  const open = writes?.kind === "refused" ? openLevelCopy : openLevel;
+  const backing = await open(join(config.dataFolder, ROWS_FOLDER));
   return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing });
 }
 

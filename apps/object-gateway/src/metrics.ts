@@ -15,6 +15,7 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   ...STORE_METRICS,
   ...OBJECTS_METRICS,
   ...SPACE_METRICS,
+  { name: "objects_read_only", kind: "gauge", help: "1: the data folder takes no writes, this gateway serves reads only.", labels: [] },
   {
     name: "s3_requests_total",
     kind: "counter",

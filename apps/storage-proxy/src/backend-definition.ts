@@ -1,7 +1,7 @@
 import type { FailureObserver } from "@concord/failure-detection";
 import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
-import type { ConcordError, Disk, Environment, MetricDefinition, TimestampUs } from "@concord/runtime";
+import type { ConcordError, Disk, Environment, MetricDefinition, TimestampUs, Writes } from "@concord/runtime";
 
 export interface BackendOptions<Config> {
   readonly config: Config;
@@ -23,6 +23,8 @@ export interface BackendOptions<Config> {
 export interface OpenedBackend {
   readonly backend: StorageBackend;
   readonly services: readonly Service[];
+  /** Taken when not given. */
+  readonly writes?: Writes;
   /** How far each replica is behind, as a page for operators; undefined: the engine has pages of its own. */
   readonly replicas?: () => Promise<object>;
 }

@@ -1,5 +1,5 @@
 import { startAlone, type Authenticator, type Part, type Service, type ServiceHost } from "@concord/rpc";
-import { assert, ConcordError } from "@concord/runtime";
+import { assert, ConcordError, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import type { BackendOptions, OpenBackend, OpenedBackend } from "./backend-definition.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import { createContext, type Context } from "./context.ts";
@@ -45,6 +45,11 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.opened.backend.ready;
   }
 
+  /** Known once it is open. */
+  get writes(): Writes {
+    return ("opened" in this.#state ? this.#state.opened.writes : undefined) ?? WRITES_TAKEN;
+  }
+
   /** The admin page /replicas: how far each replica is behind. */
   async replicas(): Promise<object> {
     this.#context();
@@ -71,7 +76,8 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     this.#state = { kind: "opened", opened };
     // The stop waits for it and closes it.
     this.#stopping.signal.throwIfAborted();
-    return [...defineServices({ environment, authenticator, serving: () => this.#context() }), ...opened.services];
+    const { writes = WRITES_TAKEN } = opened;
+    return [...defineServices({ environment, authenticator, writes, serving: () => this.#context() }), ...opened.services];
   }
 
   async serve(host: ServiceHost): Promise<{ readonly address: string }> {
@@ -99,7 +105,7 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     // Everything acknowledged earlier is there: only now is anything answered.
     this.#state = { kind: "serving", opened, host, context, retention };
     host.setServing();
-    retention.start();
+    if (opened.writes?.kind !== "refused") retention.start();
     environment.log.info("serving", { address: host.address });
     return { address: host.address };
   }

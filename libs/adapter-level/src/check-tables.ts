@@ -1,4 +1,4 @@
-import { open, readdir, type FileHandle } from "node:fs/promises";
+import { lstat, open, readdir, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32c } from "@concord/checksums";
 import { ConcordError } from "@concord/runtime";
@@ -52,11 +52,20 @@ export async function refuseSuspects(suspects: readonly Suspect[]): Promise<"sur
   for (const { path, file } of suspects) {
     const damage = await damageOf(path, file);
     if (damage === undefined) continue;
-    if ((await file.stat()).nlink > 0) throw damage;
+    if (await isThere(path, file)) throw damage;
     // LevelDB compacts no table without a footer; what a kill left of one has none.
     if (hasFooter(await contentOf(file))) outcome = "unsure";
   }
   return outcome;
+}
+
+/** A link to a table goes without the table. */
+async function isThere(path: string, file: FileHandle): Promise<boolean> {
+  if ((await file.stat()).nlink === 0) return false;
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** What is wrong with each table that is not as it was written. Called while LevelDB has the folder open. */

@@ -1,3 +1,4 @@
 export { damagedTables } from "./check-tables.ts";
+export { openLevelCopy } from "./level-copy.ts";
 export { openLevel } from "./level-key-value.ts";
 export { remakeLevel } from "./remake-level.ts";

@@ -12,12 +12,15 @@ const SYNCS_FOLDERS = process.platform !== "win32";
 /** Linux opens the same file again by its number, whatever its name is now; elsewhere a write and a sync are two calls. */
 const SYNCED_WRITES = process.platform === "linux" && constants.O_DSYNC !== undefined;
 
-/** The files below a folder of the machine. The folder itself is made by `makeFolder("")`. */
-export function nodeDisk(root: string): Disk {
+/**
+ * The files below a folder of the machine. The folder itself is made by `makeFolder("")`. Opened for reading, on a file system that takes
+ * no writes, every change fails.
+ */
+export function nodeDisk(root: string, use: "writing" | "reading" = "writing"): Disk {
   const at = (path: string): string => join(resolve(root), ...diskSegments(path));
   return {
     create: async (path) => await openFile(at(path), "wx+", "EEXIST", "exists"),
-    open: async (path) => await openFile(at(path), "r+", "ENOENT", undefined).catch(absentIfFolder),
+    open: async (path) => await openFile(at(path), use === "writing" ? "r+" : "r", "ENOENT", undefined).catch(absentIfFolder),
     list: async (folder) => await listFolder(at(folder)),
     makeFolder: async (folder) => await makeFolder(resolve(root), at(folder)),
     syncFolder: async (folder) => await syncFolder(at(folder)),

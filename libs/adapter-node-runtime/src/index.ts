@@ -4,4 +4,6 @@ export { nodeDisk } from "./disk.ts";
 export { tuneHeap } from "./heap.ts";
 export { nodeChecksum, nodeEnvironment, type NodeEnvironmentOptions } from "./environment.ts";
 export { FAILPOINT_VARIABLE, failpoint, nodeFailpoint, parseFailpoint, type FailpointPlan } from "./failpoint.ts";
+export { overlayDisk } from "./overlay-disk.ts";
 export { nodeRandom } from "./random.ts";
+export { requireWritable, writableOf, type Writable } from "./writable.ts";

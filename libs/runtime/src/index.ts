@@ -66,3 +66,4 @@ export type {
   StreamOptions,
   Transport,
 } from "./transport.ts";
+export { writeRefused, WRITES_TAKEN, type Writes } from "./writes.ts";

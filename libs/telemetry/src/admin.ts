@@ -13,6 +13,8 @@ export interface AdminOptions {
   readonly metrics: MetricsRegistry;
   /** Whether the program wants traffic now. */
   readonly ready: () => boolean;
+  /** What /readyz says with 200; "ready" when not given. */
+  readonly readyText?: () => string;
   readonly log: Log;
   /** Further pages by path, as JSON. */
   readonly pages?: Readonly<Record<string, () => Promise<object>>>;
@@ -61,7 +63,7 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/healthz":
       return text(200, "ok");
     case "/readyz":
-      return options.ready() ? text(200, "ready") : text(503, "not ready");
+      return options.ready() ? text(200, options.readyText?.() ?? "ready") : text(503, "not ready");
     default:
       return otherPage(path, options);
   }

@@ -1,13 +1,12 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { damagedTables, openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
 import { openJournal } from "@concord/journal";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
 import { verifyStore, type StoreOptions } from "@concord/store";
 import { findStores, LEVEL_FILES } from "./find-stores.ts";
-import { overlayDisk } from "./overlay-disk.ts";
 
 export type Print = (line: string) => void;
 

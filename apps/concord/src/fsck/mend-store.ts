@@ -1,11 +1,10 @@
 import { copyFile, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { openLevel, remakeLevel } from "@concord/adapter-level";
-import { nodeDisk } from "@concord/adapter-node-runtime";
+import { nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { ConcordError, type Disk } from "@concord/runtime";
 import { remakeCheckpoint, verifyStore } from "@concord/store";
 import { storeOptions } from "./inspect.ts";
-import { overlayDisk } from "./overlay-disk.ts";
 import { sync, type Quarantine } from "./quarantine.ts";
 
 /** LevelDB's own files; its lock and its log of what it does are made by each opening. */

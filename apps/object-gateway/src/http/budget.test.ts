@@ -141,6 +141,7 @@ for (const [name, operation, query] of [
       access: new AccessReader({ publicAccess: "refused", isProxy: () => false, scheme: "http", isTenant: () => true }),
       lifecycleDayMs: 1,
       eventSink: () => undefined,
+      writes: { kind: "taken" },
       rates: new RequestRates({ rateOf: () => undefined, monotonicMs: () => 0 }),
       quotas: new Quotas({ quotaOf: () => undefined, store, monotonicMs: () => 0 }),
       keys: { managed: "none", service: [] },

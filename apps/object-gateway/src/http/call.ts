@@ -1,6 +1,6 @@
 import type { BucketSettings, EventTarget, JudgeObject, ObjectStore } from "@concord/objects";
 import type { MessageSink } from "@concord/ports";
-import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard } from "@concord/runtime";
+import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard, Writes } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
@@ -20,6 +20,7 @@ export interface Context {
   readonly quotas: Quotas;
   /** New data is admitted by it; reads, deletes and background work never ask. */
   readonly space: SpaceGuard;
+  readonly writes: Writes;
   readonly region: string;
   readonly partBytesMax: number;
   /** The scheme of returned locations. */

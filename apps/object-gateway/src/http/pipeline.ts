@@ -194,6 +194,7 @@ async function answer(
   const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
   if (route.level !== "service") checkBucketName(bucket);
   const context = tracedContext(options.context(), span);
+  if (!isReading(route)) checkWrites(context);
   if (caller.kind === "tenant") context.rates.take(caller.tenant);
   const said = { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
   let known: ConditionFacts | undefined;
@@ -215,6 +216,7 @@ async function answerForm(
   const { bucket = "", query } = target;
   checkBucketName(bucket);
   const context = tracedContext(options.context(), span);
+  checkWrites(context);
   const nowMs = options.clock.nowMs();
   const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax);
   try {
@@ -283,6 +285,11 @@ function ownOf(caller: Caller): Pick<S3Call, "tenant" | "access" | "judge" | "se
 }
 
 const isReading = ({ method }: Route): boolean => method === "GET" || method === "HEAD";
+
+function checkWrites({ writes }: Context): void {
+  if (writes.kind === "taken") return;
+  throw new S3Error("ServiceUnavailable", `Only reads are served: ${writes.reason}.`);
+}
 
 /** Judged by the bucket's settings as they are now; a write is refused if they were changed before it committed. */
 async function handleInBucket(

@@ -1,14 +1,14 @@
 import { join } from "node:path";
 import { UdpMembership } from "@concord/adapter-heartbeats";
-import { openLevel } from "@concord/adapter-level";
-import { nodeDisk } from "@concord/adapter-node-runtime";
+import { openLevel, openLevelCopy } from "@concord/adapter-level";
+import { nodeDisk, overlayDisk, writableOf } from "@concord/adapter-node-runtime";
 import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
 import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
 import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
 import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
 import type { Service } from "@concord/rpc";
-import { SpaceGuard, SpaceReserve, type Disk } from "@concord/runtime";
+import { ConcordError, SpaceGuard, SpaceReserve, WRITES_TAKEN, type Disk, type Writes } from "@concord/runtime";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
 import type { RingConfig } from "./config.ts";
@@ -22,10 +22,10 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const { clock, log, metrics, transport } = environment;
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
-  const disk = options.disk ?? (options.openKeyValue === undefined ? nodeDisk(config.dataFolder) : undefined);
-  const own = spaceOf(options, disk);
+  const { disk, writes } = await diskOf(options);
+  const own = writes.kind === "taken" ? spaceOf(options, disk) : spaceOf(options, undefined);
   await own.open();
-  const open = options.openKeyValue?.(config.nodeName) ?? openOwnStore(options, disk!);
+  const open = options.openKeyValue?.(config.nodeName) ?? openOwnStore(options, disk!, writes);
   const store = await open.catch((thrown: unknown) => {
     own.close();
     throw thrown;
@@ -43,9 +43,9 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const failures = options.failures ?? heartbeats?.failures ?? new VerdictRelay();
   const space = new RingSpace({ own, peers: sessions, clock });
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, space, drawTimestampUs, onFailed });
-  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space });
+  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space, writes });
   service.setState("serving");
-  return { backend, services: [service, ...(heartbeats?.services ?? [])], replicas: () => backend.replicas() };
+  return { backend, services: [service, ...(heartbeats?.services ?? [])], replicas: () => backend.replicas(), writes };
 }
 
 interface Heartbeats {
@@ -75,8 +75,27 @@ function spaceOf({ config, environment }: BackendOptions<RingConfig>, disk: Disk
   return new SpaceGuard({ ...environment, disks: [disk], lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
 }
 
+/**
+ * The data folder, unless it is given. On a file system that takes no writes a node alone serves reads, and forgets what it writes to start; a
+ * node of three would promise and accept what it forgets: STORE_FAILED, the other two serve.
+ */
+async function diskOf(options: BackendOptions<RingConfig>): Promise<{ readonly disk: Disk | undefined; readonly writes: Writes }> {
+  const { config, environment } = options;
+  if (options.disk !== undefined || options.openKeyValue !== undefined) return { disk: options.disk, writes: WRITES_TAKEN };
+  const writable = await writableOf(config.dataFolder);
+  if (writable.kind === "writable") return { disk: nodeDisk(config.dataFolder), writes: WRITES_TAKEN };
+  const { reason } = writable;
+  if (config.ring.length > 1) {
+    const what = `${reason}: a node of a ring votes on what it stores; mount it for writing and start again, the other nodes serve meanwhile`;
+    throw new ConcordError("STORE_FAILED", what, { applied: "no" });
+  }
+  environment.log.error("only reads are served: mount the data folder for writing and start again", { reason });
+  return { disk: overlayDisk(nodeDisk(config.dataFolder, "reading")), writes: { kind: "refused", reason } };
+}
+
 /** Opening the backing store takes the lock of the data folder. */
-async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk): Promise<Store> {
-  const backing = await openLevel(join(config.dataFolder, STORE_FOLDER));
+async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk, writes: Writes): Promise<Store> {
+  const open = writes.kind === "taken" ? openLevel : openLevelCopy;
+  const backing = await open(join(config.dataFolder, STORE_FOLDER));
   return openStore({ ...environment, disk, folder: STORE_FOLDER, backing, keepsCuts: true, shortLived: SHORT_LIVED, onFailed });
 }

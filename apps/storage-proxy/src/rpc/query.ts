@@ -1,6 +1,6 @@
 import type { QueryRequest, RowsService } from "@concord/protos-storage";
 import type { AnswerOf, Handler, HandlerContext } from "@concord/rpc";
-import { unreachable } from "@concord/runtime";
+import { unreachable, writeRefused, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
 import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
@@ -20,12 +20,13 @@ type Answer = AnswerOf<RowsService, "Query">;
 const NOTHING: Answer = { rows: undefined, nextPageToken: undefined, timestampUs: undefined, schemaVersion: undefined };
 
 /** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
-export function queryHandler(serving: Serving): Handler<RowsService, "Query"> {
+export function queryHandler(serving: Serving, writes: Writes = WRITES_TAKEN): Handler<RowsService, "Query"> {
   return async (request, context) => {
     const { text, binds } = required(request.statement, "statement");
     if (binds.length > BINDS_MAX) throw limitExceeded("BINDS_MAX", BINDS_MAX, `${binds.length} bind values`);
     const pageSize = checkedPageSize(request.pageSize);
     const statement = parse(text);
+    if (writes.kind === "refused" && statement.body.kind !== "select") throw writeRefused(writes.reason);
     const { config, clock, schema } = serving();
     if (isCreate(statement)) {
       const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);

@@ -42,7 +42,7 @@ function rowsService(options: ServicesOptions): Service {
     ReadRange: { roles: CALLERS, handler: readRangeHandler(serving) },
     Write: { roles: CALLERS, handler: writeHandler(serving) },
     Apply: { roles: COORDINATOR, handler: applyHandler(serving) },
-    Query: { roles: CALLERS, handler: queryHandler(serving) },
+    Query: { roles: CALLERS, handler: queryHandler(serving, options.writes) },
   });
 }
 

@@ -6,7 +6,7 @@ registerHooks({
   load(url, context, nextLoad) {
     const loaded = nextLoad(url, context);
     if (!url.endsWith("/libs/adapter-ring/src/limits.ts")) return loaded;
-    const ours = String(loaded.source);
+    const ours = new TextDecoder().decode(loaded.source);
     const source = ours.replace(/export const RING_PROTOCOL = (\d+);/u, (_, version) => `export const RING_PROTOCOL = ${version - 1};`);
     if (source === ours) throw new Error("limits.ts says the version in other words");
     return { ...loaded, source };
