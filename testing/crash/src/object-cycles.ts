@@ -42,14 +42,20 @@ const DEADLINE_EXCEEDED = 4;
 /** First, so that short runs come to them. */
 const FIRST: readonly string[] = [
   "events:after-send",
-  "lifecycle:before-removal",
+  "object:before-delete",
   "object:after-delete",
   "events:after-removal",
   "lifecycle:after-removal",
   "events:before-send",
+  "lifecycle:before-removal",
   "object:after-commit",
-  "object:before-delete",
   "gateway:before-answer",
+  "segment:synced",
+  "piece:sealed",
+  "journal:group-synced",
+  "recovery:after-page",
+  "object:after-seal",
+  "segment:appended",
 ];
 const PROJECTS = ["libs/objects", "libs/adapter-filesystem", "libs/adapter-key-value-metadata", "libs/journal", "apps/object-gateway"];
 
