@@ -1,7 +1,7 @@
 import { changeList, WORKER_LIST } from "@concord/member-lists";
 import type { LogMessage } from "@concord/protos-dedup";
 import { sleep, toConcordError, type Environment } from "@concord/runtime";
-import { drawFaultPlan, FAULT_KINDS, type FaultKind } from "@concord/simulation";
+import { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { addressOf, drawDedupPlan, startDedupNodes, workerOf, WORKERS, WORKER_TOKEN, type DedupPlan } from "../dedup/dedup-node.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
@@ -65,6 +65,12 @@ const PAUSE_POINTS: readonly string[] = [
   "journal:segment-written",
   "journal:segment-made",
 ];
+
+/** Before a write of an owner to the log that all share, and behind it: where it does most harm when another one has taken over meanwhile. */
+const WRITE_POINTS: readonly string[] = ["dedup:looked-up", "dedup:looked-up", "log:input-appended", "journal:group-writing"];
+/** Longer than the others take to call it gone, open its partitions and write. */
+const ZOMBIE_MS: readonly [number, number] = [700, 1_600];
+const ZOMBIES_MAX = 3;
 
 /** An owner that cannot be asked for its partitions, and wakes when another one has them. */
 const OWNERSHIP_FAULT_KINDS: readonly FaultKind[] = [
@@ -259,7 +265,7 @@ async function change(run: Run, kind: "add" | "remove"): Promise<void> {
   if (kind === "remove") await world.stop(name).catch(() => undefined);
 }
 
-function scheduleFaults({ cluster: { world, swarm }, plan, members }: Run, others: readonly string[]): void {
+function scheduleFaults({ cluster: { world, swarm }, plan, members, moves }: Run, others: readonly string[]): void {
   const workers = plan.workers.length === 1 ? plan.workers : members;
   const pausePoints = workers.length > 1 ? PAUSE_POINTS : [];
   const targets = {
@@ -277,6 +283,27 @@ function scheduleFaults({ cluster: { world, swarm }, plan, members }: Run, other
   world.schedule(
     drawFaultPlan(world.random("faults"), { targets, kinds, fromMs, spanMs: WORK_MS - FAULTS_FROM_MS, rate: swarm.faultRate }),
   );
+  if (workers.length > 1 && moves.changes.length === 0) world.schedule(drawZombies(world.random("zombies"), workers, fromMs));
+}
+
+/** Workers that stand still at a write, one after the other, and finish it when others own their partitions. */
+function drawZombies(random: SeededRandom, workers: readonly string[], fromMs: number): Fault[] {
+  if (random.chance(0.3)) return [];
+  const spanMs = Math.floor((WORK_MS - FAULTS_FROM_MS) / ZOMBIES_MAX);
+  return Array.from({ length: random.between(1, ZOMBIES_MAX) }, (_, nth) => {
+    const atMs = fromMs + nth * spanMs + random.below(spanMs >> 1);
+    const mode = random.pick(["pause", "freeze", "freeze"] as const);
+    const point = random.pick(WRITE_POINTS);
+    return {
+      kind: "pause-at-point",
+      atMs,
+      forMs: random.between(...ZOMBIE_MS),
+      node: random.pick(workers),
+      point,
+      skip: random.pick([0, 1, 3]),
+      mode,
+    };
+  });
 }
 
 /** When all input is processed, also by a process that starts anew: the output, and what the window says about its newest ids. */
