@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { type AccessKey, startConstellation, cpuSeconds, memoryMiB } from "@concord/constellation";
 import type { BenchOptions } from "./bench.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
+import { startMinio } from "./minio.ts";
 import { startRadosgw } from "./radosgw.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
@@ -25,8 +26,8 @@ export interface Size {
   readonly keys: number;
 }
 
-/** What `--systems` names; "ceph" is radosgw and a gateway of ours on the same cluster. */
-export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "versions", "ceph"] as const;
+/** What `--systems` names; "minio" is a peer, "ceph" is radosgw and a gateway of ours on the same cluster. */
+export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "versions", "minio", "ceph"] as const;
 export type S3System = (typeof S3_SYSTEMS)[number];
 
 export const SIZES: readonly Size[] = [
@@ -36,7 +37,7 @@ export const SIZES: readonly Size[] = [
 ];
 const MODES = ["reservation", "per-transaction", "off"] as const;
 const FLOOR = "node http, no work";
-const PEER = "radosgw";
+const PEERS = ["radosgw", "MinIO"] as const;
 const ON_RADOS = "reservation on RADOS";
 const BUCKET = "bench";
 const BOTH = ["PUT", "GET"] as const;
@@ -72,6 +73,7 @@ export async function s3Bench(options: BenchOptions): Promise<void> {
     lines.push(...(await withGateway(run, options, (target) => measureAll(target, options, operations))));
     console.log(`measured ${mode}`);
   }
+  if (systems.includes("minio")) lines.push(...(await onMinio(options)));
   if (systems.includes("ceph")) lines.push(...(await onCeph(options)));
   const overwrites = systems.includes("overwrites") ? await overwritten(options) : [];
   const versions = systems.includes("versions") ? await versioned(options) : [];
@@ -150,6 +152,22 @@ async function withFloor(use: (target: Target) => Promise<Line[]>): Promise<Line
   }
 }
 
+/** Nothing where MinIO is not to be had. */
+async function onMinio(options: BenchOptions): Promise<Line[]> {
+  const minio = await startMinio(console.log);
+  if (minio === undefined) return [];
+  const requests = new S3Requests(minio.endpoint, minio.key);
+  try {
+    await requests.send("PUT", `/${BUCKET}`);
+    const lines = await measureAll({ system: "MinIO", requests, pids: minio.pids }, options, BOTH);
+    console.log(`measured ${minio.version}, one drive`);
+    return lines;
+  } finally {
+    requests.close();
+    await minio.stop();
+  }
+}
+
 /** radosgw, then a gateway of ours with its objects in the same cluster. Nothing where Ceph is not to be had. */
 async function onCeph(options: BenchOptions): Promise<Line[]> {
   const radosgw = await startRadosgw(console.log);
@@ -160,7 +178,7 @@ async function onCeph(options: BenchOptions): Promise<Line[]> {
   const requests = new S3Requests(radosgw.endpoint, radosgw.key);
   try {
     await requests.send("PUT", `/${BUCKET}`);
-    const lines = await measureAll({ system: PEER, requests, pids: radosgw.pids }, options, BOTH);
+    const lines = await measureAll({ system: "radosgw", requests, pids: radosgw.pids }, options, BOTH);
     console.log(`measured ${radosgw.version}, one bluestore OSD`);
     const cluster = radosgw.pids.slice(0, -1);
     const run = { system: ON_RADOS, config: { ...LATE_COLLECTION, ...radosgw.rados }, pids: cluster };
@@ -273,31 +291,37 @@ interface Ratios {
   /** By rate, of the journal that is off. */
   readonly reservation: number;
   readonly perTransaction: number;
-  /** Of radosgw: by rate, and by CPU per operation (above 1: ours takes less). */
-  readonly files: Readonly<Record<Line["operation"], { readonly rate: number; readonly cpu: number }>>;
-  readonly rados: Ratios["files"];
+  readonly toPeers: readonly ToPeer[];
+}
+
+interface ToPeer {
+  readonly ours: string;
+  readonly peer: (typeof PEERS)[number];
+  /** By rate, and by CPU per operation (above 1: ours takes less). */
+  readonly ratios: Readonly<Record<Line["operation"], { readonly rate: number; readonly cpu: number }>>;
 }
 
 function ratiosOf(lines: readonly Line[], size: Size): Ratios {
   const find = (system: string, operation: Line["operation"] = "PUT"): Line | undefined =>
     lines.find((line) => line.system === system && line.operation === operation && line.size === size);
   const rate = (system: string): number => (find(system)?.perSecond ?? NaN) / (find("off")?.perSecond ?? NaN);
-  const toPeer = (system: string, operation: Line["operation"]): { readonly rate: number; readonly cpu: number } => {
-    const [ours, peers] = [find(system, operation), find(PEER, operation)];
-    if (ours === undefined || peers === undefined) return { rate: NaN, cpu: NaN };
-    return { rate: ours.perSecond / peers.perSecond, cpu: peers.cpuMsPerOperation / ours.cpuMsPerOperation };
+  const ratio = (ours: string, peer: string, operation: Line["operation"]): { readonly rate: number; readonly cpu: number } => {
+    const [own, other] = [find(ours, operation), find(peer, operation)];
+    if (own === undefined || other === undefined) return { rate: NaN, cpu: NaN };
+    return { rate: own.perSecond / other.perSecond, cpu: other.cpuMsPerOperation / own.cpuMsPerOperation };
   };
-  const both = (system: string): Ratios["files"] => ({ PUT: toPeer(system, "PUT"), GET: toPeer(system, "GET") });
-  const journal = { reservation: rate("reservation"), perTransaction: rate("per-transaction") };
-  return { size: size.name, ...journal, files: both("reservation"), rados: both(ON_RADOS) };
+  const toPeers = ["reservation", ON_RADOS].flatMap((ours) =>
+    PEERS.map((peer) => ({ ours, peer, ratios: { PUT: ratio(ours, peer, "PUT"), GET: ratio(ours, peer, "GET") } })),
+  );
+  return { size: size.name, reservation: rate("reservation"), perTransaction: rate("per-transaction"), toPeers };
 }
 
-function printRatios({ size, reservation, perTransaction, files, rados }: Ratios): void {
+function printRatios({ size, reservation, perTransaction, toPeers }: Ratios): void {
   if (!Number.isNaN(reservation))
     console.log(`PUT ${size}: reservation / off = ${reservation.toFixed(2)}x, per-transaction / off = ${perTransaction.toFixed(2)}x`);
-  for (const [where, ratios] of [["files", files] as const, ["RADOS", rados] as const]) {
+  for (const { ours, peer, ratios } of toPeers) {
     if (Number.isNaN(ratios.PUT.rate)) continue;
     const said = BOTH.map((operation) => `${operation} ${ratios[operation].rate.toFixed(2)}x (CPU ${ratios[operation].cpu.toFixed(2)}x)`);
-    console.log(`${size}: Concord on ${where} / radosgw = ${said.join(", ")}`);
+    console.log(`${size}: Concord, ${ours} / ${peer} = ${said.join(", ")}`);
   }
 }
