@@ -102,9 +102,10 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const gone = owners === undefined ? {} : { goneSinceMs: (name: string) => goneSinceMs(owners, name) };
   const recovery = new Recovery({ context, journal, instance, ...gone, ...paceOf(tuning) });
   const collector = new GarbageCollector({ context, intervalMs: config.collectIntervalMs });
-  const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond });
+  const isAlone = config.metadata === "local";
+  const scrubber = new Scrubber({ context, intervalMs: config.scrubIntervalMs, bytesPerSecond: config.scrubBytesPerSecond, isAlone });
   const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
-  const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs, isAlone: config.metadata === "local" });
+  const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs, isAlone });
   const events = deliveryOf(options, context);
   const rotation = hasEarlierKeys(config) ? new KeyRotation({ context }) : undefined;
   return {

@@ -195,6 +195,38 @@ test("[OGD9] scrub in the background: begins an interval after the first start, 
   assert.deepEqual([counts.rows, counts.bytes, counts.leaked, counts.dangling], [250, 250 * 24, 0, 0]);
 });
 
+/** A pass that ended its first page of rows, and its gateway is gone. */
+async function passOfGoneGateway(): Promise<World> {
+  const { world, gateway } = await openWorld();
+  for (let n = 0; n < 250; n += 1) await put(gateway, `k${String(n).padStart(3, "0")}`, bytes(`${n}`));
+  const scrubber = new Scrubber({ context: gateway.context, bytesPerSecond: 4096 });
+  scrubber.start();
+  await turns();
+  await world.clock.advance(DAY_MS);
+  await until(gateway, async () => {
+    const place = (await scrubber.status()).scrub?.place;
+    return place?.kind === "rows" && place.bucket === "photos" && place.from.length > 1;
+  });
+  await scrubber.stop();
+  return world;
+}
+
+for (const [life, instance, isAlone] of [
+  ["restarted", "one", false],
+  ["alone, and restarted with another worker id as its clock was set back", "two", true],
+] as const)
+  test(`[OGD9] scrub in the background: the gateway is ${life} within a pass: it goes on at once, not after an hour`, async () => {
+    const world = await passOfGoneGateway();
+    const startedMs = world.clock.nowMs();
+    const next = await openGateway(world, { instance });
+    const scrubber = new Scrubber({ context: next.context, isAlone });
+    scrubber.start();
+    await until(next, async () => (await scrubber.status()).scrub?.place.kind === "ended");
+    assert.equal((await scrubber.status()).scrub!.counts.rows, 250);
+    await scrubber.stop();
+    assert.ok(world.clock.nowMs() - startedMs < SCRUB_DEAD_AFTER_MS / 2);
+  });
+
 const readError = (): ConcordError => new ConcordError("STORE_FAILED", "read: EIO");
 
 /** Reads of this blob fail from now on; tells how many did. */

@@ -2,6 +2,7 @@ import { sameVersion, type RowVersion } from "@concord/ports";
 import { ConcordError, sleep, toConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { PassTurn } from "../pass-turn.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { scrubKey, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { ScrubCounts, ScrubPlace, ScrubRow } from "../rows.ts";
@@ -27,6 +28,8 @@ export interface ScrubberOptions {
   readonly intervalMs?: number;
   /** SCRUB_BYTES_PER_SECOND if absent. */
   readonly bytesPerSecond?: number;
+  /** No other gateway has these rows: a pass that this process did not begin is one of an earlier process. Not so if absent. */
+  readonly isAlone?: boolean;
 }
 
 export interface ScrubStatus {
@@ -49,17 +52,16 @@ export class Scrubber {
   readonly #bytesPerSecond: number;
   readonly #stopping = new AbortController();
   readonly #findings: ScrubFinding[] = [];
-  /** The version that this gateway wrote last, or saw at that time of its own clock. */
-  #own: RowVersion | undefined;
-  #seen: { readonly version: RowVersion; readonly sinceMs: number } | undefined;
+  readonly #turns: PassTurn;
   /** Tries of the page at the place of this version in which the store could not read. */
   #failed: { readonly version: RowVersion; readonly tries: number } | undefined;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
   #loop: Promise<void> | undefined;
 
-  constructor({ context, intervalMs, bytesPerSecond }: ScrubberOptions) {
+  constructor({ context, intervalMs, bytesPerSecond, isAlone }: ScrubberOptions) {
     this.#context = context;
+    this.#turns = new PassTurn({ context, deadAfterMs: SCRUB_DEAD_AFTER_MS, isAlone: isAlone ?? false });
     this.#intervalMs = intervalMs ?? SCRUB_INTERVAL_MS;
     this.#bytesPerSecond = bytesPerSecond ?? SCRUB_BYTES_PER_SECOND;
   }
@@ -134,7 +136,6 @@ export class Scrubber {
     }
   }
 
-  /** A pass that is not ours is left alone while its row changes. */
   async #turn(): Promise<Turn> {
     const held = await this.#read();
     // The first pass begins an interval after the first start.
@@ -143,12 +144,10 @@ export class Scrubber {
       return { kind: "not now" };
     }
     const { place } = held.row;
-    const { clock } = this.#context;
-    if (place.kind === "ended") return clock.nowMs() - place.endedMs >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
-    if (sameVersion(held.version, this.#own)) return { kind: "ours", held };
-    if (this.#seen === undefined || !sameVersion(this.#seen.version, held.version))
-      this.#seen = { version: held.version, sinceMs: clock.monotonicMs() };
-    return clock.monotonicMs() - this.#seen.sinceMs >= SCRUB_DEAD_AFTER_MS ? { kind: "ours", held } : { kind: "not now" };
+    // Far in the future: a clock that was ahead was set right.
+    if (place.kind === "ended")
+      return Math.abs(this.#context.clock.nowMs() - place.endedMs) >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
+    return (await this.#turns.isOurs(held.version)) ? { kind: "ours", held } : { kind: "not now" };
   }
 
   #beginning(): ScrubRow {
@@ -170,7 +169,7 @@ export class Scrubber {
       writes: [putRow(scrubKey(), version, row)],
     });
     const done = outcome.kind === "committed" || (outcome.kind === "conflict" && sameVersion(outcome.rows[0]?.version, version));
-    if (done) this.#own = version;
+    if (done) this.#turns.wrote(version);
     return done;
   }
 

@@ -1,8 +1,8 @@
-import { sameVersion, type RowVersion } from "@concord/ports";
+import { sameVersion } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
-import { partsOfGuid } from "@concord/snowflake";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { PassTurn } from "../pass-turn.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { lifecycleKey, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { LifecycleCounts, LifecyclePlace, LifecycleRow } from "../rows.ts";
@@ -42,16 +42,11 @@ export class LifecycleEngine {
   readonly #intervalMs: number;
   readonly #rowsPerSecond: number;
   readonly #dayMs: number;
-  readonly #isAlone: boolean;
+  readonly #turns: PassTurn;
   readonly #time: BoundedTime;
   readonly #stopping = new AbortController();
   /** The row of an earlier process was seen: time goes on from there. */
   #continued = false;
-  /** The version that this gateway wrote last, or saw at that time of its own clock. */
-  #own: RowVersion | undefined;
-  /** Of this gateway's name; undefined: not asked yet. */
-  #workerId: number | undefined;
-  #seen: { readonly version: RowVersion; readonly sinceMs: number } | undefined;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
   #loop: Promise<void> | undefined;
@@ -61,7 +56,7 @@ export class LifecycleEngine {
     this.#intervalMs = intervalMs ?? LIFECYCLE_INTERVAL_MS;
     this.#rowsPerSecond = rowsPerSecond ?? LIFECYCLE_ROWS_PER_SECOND;
     this.#dayMs = dayMs ?? LIFECYCLE_DAY_MS;
-    this.#isAlone = isAlone ?? false;
+    this.#turns = new PassTurn({ context, deadAfterMs: LIFECYCLE_DEAD_AFTER_MS, isAlone: isAlone ?? false });
     this.#time = new BoundedTime(context.clock);
     assert(this.#dayMs > 0 && this.#rowsPerSecond > 0, "a day has a length, and a pass a rate");
   }
@@ -138,30 +133,15 @@ export class LifecycleEngine {
     return page;
   }
 
-  /** A pass that is not ours is left alone while its row changes. */
   async #turn(): Promise<Turn> {
     const held = await this.#read();
     // Without a row and without rules nothing is written.
     if (held === undefined) return (await bucketBehind(this.#context, "")) === undefined ? { kind: "not now" } : { kind: "ours", held };
     const { place } = held.row;
-    const { clock } = this.#context;
     // Far in the future: a clock that was ahead was set right.
     if (place.kind === "ended")
       return Math.abs(this.#time.nowMs() - place.endedMs) >= this.#intervalMs ? { kind: "ours", held } : { kind: "not now" };
-    if (sameVersion(held.version, this.#own) || (await this.#isOfEarlierLife(held.version))) return { kind: "ours", held };
-    if (this.#seen === undefined || !sameVersion(this.#seen.version, held.version))
-      this.#seen = { version: held.version, sinceMs: clock.monotonicMs() };
-    return clock.monotonicMs() - this.#seen.sinceMs >= LIFECYCLE_DEAD_AFTER_MS ? { kind: "ours", held } : { kind: "not now" };
-  }
-
-  /**
-   * Written by a process of this gateway's name: worker ids are leased by name, and the one before is gone or fenced. Its pass goes on at once. A
-   * clock that was set back changes the worker id: then only a gateway that is alone knows.
-   */
-  async #isOfEarlierLife({ guid }: RowVersion): Promise<boolean> {
-    if (this.#isAlone) return true;
-    this.#workerId ??= partsOfGuid(await this.#context.guids.next()).workerId;
-    return this.#own === undefined && partsOfGuid(guid).workerId === this.#workerId;
+    return (await this.#turns.isOurs(held.version)) ? { kind: "ours", held } : { kind: "not now" };
   }
 
   #beginning(): LifecycleRow {
@@ -188,7 +168,7 @@ export class LifecycleEngine {
       writes: [putRow(lifecycleKey(), version, row)],
     });
     const done = outcome.kind === "committed" || (outcome.kind === "conflict" && sameVersion(outcome.rows[0]?.version, version));
-    if (done) this.#own = version;
+    if (done) this.#turns.wrote(version);
     return done;
   }
 

@@ -118,6 +118,9 @@ export const TEST_LIMITS: Partial<ObjectLimits> = {
   writeBytes: 64,
 };
 
+/** Names of gateways, in the order of their worker ids. */
+const INSTANCES: readonly string[] = ["one", "two", "three"];
+
 export class Killed extends Error {}
 
 export async function openGateway(world: World, options: GatewayOptions = {}): Promise<Gateway> {
@@ -139,7 +142,8 @@ export async function openGateway(world: World, options: GatewayOptions = {}): P
   });
   const random = { bytes: (length: number) => new Uint8Array(length).fill(world.gateways), below: () => 0, float: () => 0 };
   const { journal: local } = await openJournal({ disk, folder: "journal", checksum: crc32, random });
-  let guid = BigInt(world.gateways) << 40n;
+  // In the place of the worker id, one for each name.
+  let guid = (BigInt(world.gateways) << 40n) | (BigInt(INSTANCES.indexOf(instance)) << 12n);
   const log = options.log ?? silentLog;
   const parts = {
     metadata,
