@@ -9,6 +9,7 @@ export {
   type ReplaySubject,
 } from "./batches-contract.ts";
 export { failedCases, registerContract, expectCode, expectEqual, type ContractCase, type TestFunction } from "./contract.ts";
+export { dice } from "./dice.ts";
 export {
   contentOf,
   crashableDiskContract,

@@ -1,7 +1,7 @@
 // Histories of one partition and its neighbour: duplicates, missing and misrouted ids, publishes of unknown outcome, deaths at every failpoint,
 // power cuts and lost stores. What is acknowledged is published, each id once within the window, results are true.
 import assert from "node:assert/strict";
-import { MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
+import { dice, MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
 import { type LogMessage } from "@concord/ports";
 import { MemoryWindowStores } from "./memory-window-stores.ts";
 import type { InputResult, WindowOptions } from "../api.ts";
@@ -195,15 +195,4 @@ function drawStep(below: (limit: number) => number): Step {
     return { kind: "fault", fault: pick<PublishFault>("unknown-applied", "unknown-not-applied", "unknown-applied-later", "fenced") };
   if (weight < 12) return { kind: "turns", turns: 1 + below(30) };
   return weight < 15 ? { kind: "die", hits: 1 + below(25), cut: pick("power", "process") } : { kind: "lose" };
-}
-
-/** mulberry32 */
-function dice(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  };
 }

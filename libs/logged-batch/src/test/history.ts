@@ -1,20 +1,10 @@
 // Random batches while nodes crash at random steps and answers are lost: what was acknowledged or seen is complete.
 import assert from "node:assert/strict";
+import { dice } from "@concord/port-contracts";
 import { DECISION_DELAY_MS, REMOVAL_DELAY_MS } from "../limits.ts";
 import { inserts, MemoryRing, valueIn, WRITE_TIMEOUT_MS, type Link } from "./memory-ring.ts";
 
 const LINKS: readonly Link[] = ["up", "up", "mute", "stuck", "down"];
-
-/** mulberry32 */
-function dice(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  };
-}
 
 interface Sent {
   readonly name: string;

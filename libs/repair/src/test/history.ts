@@ -3,6 +3,7 @@ import { liveRow, decodeImage } from "@concord/rows";
 import { openRow, storedRowKey } from "@concord/quorum";
 import { encodeRowKey } from "@concord/rows";
 import { assert, timestampUsOf, toHex } from "@concord/runtime";
+import { dice } from "@concord/port-contracts";
 import { checksum, rowKey } from "./fixture.ts";
 import { TestRing, type Link, type Node } from "./ring.ts";
 
@@ -327,13 +328,4 @@ function hasAtLeast(bytes: Uint8Array, write: Written): boolean {
   const image = decodeImage(openRow(bytes, checksum).image);
   const times = [image.deletedAtUs ?? 0n, image.markerUs ?? 0n, ...[...image.cells.values()].map((cell) => cell.timestampUs)];
   return times.some((timeUs) => timeUs >= write.timestampUs);
-}
-
-/** Numbers below a limit, the same for the same seed. */
-function dice(seed: number): (limit: number) => number {
-  let state = (seed * 2654435761 + 1) % 0x7fffffff || 1;
-  return (limit) => {
-    state = (state * 48271) % 0x7fffffff;
-    return Math.floor((state / 0x7fffffff) * limit);
-  };
 }

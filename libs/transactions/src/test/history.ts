@@ -1,6 +1,7 @@
 // Random transactions over random faults and takeovers of one group: what was acknowledged is there, what was aborted is not, in one order.
 import type { TimeId } from "@concord/runtime";
 import assert from "node:assert/strict";
+import { dice } from "@concord/port-contracts";
 import { albumKey, isPending, plain, settle, TestFixture, text, update, type Client } from "./fixture.ts";
 
 export const LISTS = 3;
@@ -117,17 +118,6 @@ function drawStep(below: (limit: number) => number): Step {
   if (weight < 16) return { kind: "apply-fault", fault: pick("lost", "written") };
   if (weight < 17) return { kind: "takeover" };
   return weight < 18 ? { kind: "stop" } : { kind: "wait", ms: pick(0, 1, 15, 300) };
-}
-
-/** mulberry32 */
-function dice(seed: number): (limit: number) => number {
-  let state = seed;
-  return (limit) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % limit;
-  };
 }
 
 async function check(last: Client, fixture: TestFixture, appends: readonly Append[]): Promise<void> {
