@@ -12,6 +12,7 @@ import {
 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
+import { WRITES_TAKEN } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import {
   composeObjectGateway,
@@ -41,10 +42,10 @@ const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
 let isStopping = (): boolean => false;
 
-function compose(writable: Writable): ObjectGatewayService {
+function compose(stored: Stored): ObjectGatewayService {
   return composeObjectGateway(config, {
     environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
-    ...diskOf(writable),
+    ...stored,
     readFile,
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
     http: nodeHttpServer({
@@ -57,24 +58,25 @@ function compose(writable: Writable): ObjectGatewayService {
   });
 }
 
+type Stored = Required<Pick<ObjectGatewayOptions, "disk" | "writes">>;
+
 /** On a file system that takes no writes, what the gateway writes to start is kept in memory and forgotten. */
-function diskOf(writable: Writable): Pick<ObjectGatewayOptions, "disk" | "writes"> {
-  if (writable.kind === "writable") return { disk: nodeDisk(config.dataFolder) };
+function diskOf(writable: Writable): Stored {
+  if (writable.kind === "writable") return { disk: nodeDisk(config.dataFolder), writes: WRITES_TAKEN };
   return { disk: overlayDisk(nodeDisk(config.dataFolder, "reading")), writes: { kind: "refused", reason: writable.reason } };
 }
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   isStopping = isLeaving;
-  const writable = await writableOf(config.dataFolder);
-  const service = compose(writable);
-  const readyText = (): string => (writable.kind === "writable" ? "ready" : `ready, reads only: ${writable.reason}`);
+  const { disk, writes } = diskOf(await writableOf(config.dataFolder));
+  const service = compose({ disk, writes });
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/scrub": () => service.scrub() };
   const admin = await startAdmin({
     address: config.adminAddress,
     metrics,
     ready: () => !isLeaving() && service.ready,
-    readyText,
+    writes: () => writes,
     log,
     pages,
   });

@@ -31,13 +31,12 @@ const service = composeStorageProxy(config, {
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const readyText = (): string => (service.writes.kind === "taken" ? "ready" : `ready, reads only: ${service.writes.reason}`);
   const pages = { "/replicas": () => service.replicas() };
   const admin = await startAdmin({
     address: config.adminAddress,
     metrics,
     ready: () => !isLeaving() && service.ready,
-    readyText,
+    writes: () => service.writes,
     log,
     pages,
   });

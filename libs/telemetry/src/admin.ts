@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Log } from "@concord/runtime";
+import { type Log, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import type { MetricsRegistry } from "./metrics.ts";
 
 /** Connections at the same time; more are dropped. */
@@ -13,8 +13,8 @@ export interface AdminOptions {
   readonly metrics: MetricsRegistry;
   /** Whether the program wants traffic now. */
   readonly ready: () => boolean;
-  /** What /readyz says with 200; "ready" when not given. */
-  readonly readyText?: () => string;
+  /** Taken when not given; /readyz says why they are not. */
+  readonly writes?: () => Writes;
   readonly log: Log;
   /** Further pages by path, as JSON. */
   readonly pages?: Readonly<Record<string, () => Promise<object>>>;
@@ -63,11 +63,13 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/healthz":
       return text(200, "ok");
     case "/readyz":
-      return options.ready() ? text(200, options.readyText?.() ?? "ready") : text(503, "not ready");
+      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, "not ready");
     default:
       return otherPage(path, options);
   }
 }
+
+const readyText = (writes = WRITES_TAKEN): string => (writes.kind === "taken" ? "ready" : `ready, reads only: ${writes.reason}`);
 
 async function otherPage(path: string, { pages = {} }: AdminOptions): Promise<Answer> {
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;
