@@ -1,14 +1,12 @@
 // The real program on a real file system that is full: mounted in memory, filled to its last byte by another program.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { rm, stat, statfs, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { CreateBucketCommand, DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { nodeClock } from "@concord/adapter-node-runtime";
+import { MountedDisk } from "@concord/adapter-node-runtime/testing";
 import { connect, type ConcordClient } from "@concord/client";
 import { sleep } from "@concord/runtime";
 import { ACCESS_KEY } from "./test/memory-node.ts";
@@ -21,24 +19,13 @@ const DISK_MIB = 256;
 const LOOK_MS = 50;
 const NOTE = { table: "notes", key: { owner: "ann" } };
 
-const folder = mkdtempSync(join(tmpdir(), "concord-full-disk-"));
-const refused = mounted();
+const disk = new MountedDisk({ mib: DISK_MIB });
+const { folder } = disk;
 const processes = new Processes();
 after(() => {
   processes.end();
-  if (refused === undefined) execFileSync("umount", ["--lazy", folder]);
-  rmSync(folder, { recursive: true, force: true });
+  disk.remove();
 });
-
-/** Why there is no file system to fill; undefined: it is mounted. */
-function mounted(): string | undefined {
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${DISK_MIB}m`, "concord-test", folder], { stdio: "pipe" });
-    return undefined;
-  } catch (thrown) {
-    return `a file system cannot be mounted here (Linux, as root): ${String(thrown).split("\n")[0]}`;
-  }
-}
 
 interface Clients {
   readonly db: ConcordClient;
@@ -98,7 +85,7 @@ async function untilRefused(clients: Clients): Promise<void> {
 
 for (const metadata of ["local", "transactions"]) {
   const title = `full disk, metadata ${metadata}: starts on what it had reserved, serves reads and deletes, refuses new data; with space again takes it`;
-  test(title, { skip: refused ?? false }, async () => {
+  test(title, { skip: disk.skip }, async () => {
     const data = join(folder, metadata);
     const space = ["--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", String(RESERVE_BYTES)];
     const args = ["--data-folder", data, "--metadata", metadata, ...space];

@@ -1,13 +1,13 @@
 // The real program on a real file system that takes no writes: it serves what is there, refuses the rest, says so, and changes nothing.
 import assert from "node:assert/strict";
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { createHash } from "node:crypto";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
+import { MountedDisk } from "@concord/adapter-node-runtime/testing";
 import { ANN } from "./test/gateway.ts";
 import { send, type Answer } from "./test/http-client.ts";
 import { sign } from "./test/signing.ts";
@@ -15,24 +15,15 @@ import { sign } from "./test/signing.ts";
 const MAIN = join(import.meta.dirname, "main.ts");
 const LARGE = "x".repeat(100_000);
 
-const root = await mkdtemp(join(tmpdir(), "concord-read-only-test-"));
-const [disk, temporary] = [join(root, "disk"), join(root, "tmp")];
-for (const folder of [disk, temporary]) await mkdir(folder);
+const disk = new MountedDisk({ mib: 256 });
+const temporary = await mkdtemp(join(tmpdir(), "concord-read-only-test-"));
+const { skip } = disk;
 const children: ChildProcess[] = [];
-
-/** Undefined: it worked. */
-function mount(...args: readonly string[]): string | undefined {
-  const { status, stderr, error } = spawnSync("mount", args, { encoding: "utf8" });
-  return status === 0 ? undefined : (error?.message ?? stderr.trim());
-}
-
-const refusal = mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", disk);
-const skip = refusal === undefined ? false : `a file system cannot be mounted here: ${refusal}`;
 
 after(async () => {
   for (const child of children) child.kill("SIGKILL");
-  if (refusal === undefined) spawnSync("umount", ["--lazy", disk]);
-  await rm(root, { recursive: true, force: true });
+  disk.remove();
+  await rm(temporary, { recursive: true, force: true });
 });
 
 interface Started {
@@ -43,7 +34,7 @@ interface Started {
 }
 
 function run(args: readonly string[]): { readonly child: ChildProcess; readonly lines: AsyncIterable<string> } {
-  const flags = ["--data-folder", join(disk, "data"), "--admin-address", "127.0.0.1:0", "--access-keys", JSON.stringify([ANN])];
+  const flags = ["--data-folder", join(disk.folder, "data"), "--admin-address", "127.0.0.1:0", "--access-keys", JSON.stringify([ANN])];
   flags.push("--low-space-bytes", "0", "--reserve-bytes", "0", ...args);
   const child = spawn(process.execPath, [MAIN, ...flags], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -83,19 +74,6 @@ const call = (
   query: readonly (readonly [string, string])[] = [],
 ): Promise<Answer> => send(s3, sign({ method, path, query, ...(body === undefined ? {} : { body }) }, { key: ANN, host: s3 }));
 
-/** Names, sizes and contents of everything on the disk. */
-async function contents(): Promise<readonly string[]> {
-  const entries = await readdir(disk, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const hashed = files.map(
-    async (path) =>
-      `${path} ${createHash("sha256")
-        .update(await readFile(path))
-        .digest("hex")}`,
-  );
-  return (await Promise.all(hashed)).sort();
-}
-
 test("a start on a read-only disk: reads and lists are answered, writes get 503 with the reason, /readyz and the log say so, nothing changes", async (t) => {
   if (skip !== false) return t.skip(skip);
   const before = await start();
@@ -107,8 +85,8 @@ test("a start on a read-only disk: reads and lists are answered, writes get 503 
     assert.equal((await call(before, "PUT", `/photos/${key}`, body)).status, 200);
   }
   await end(before, "SIGKILL");
-  assert.equal(mount("-o", "remount,ro", disk), undefined);
-  const found = await contents();
+  disk.remount("read-only");
+  const found = disk.contents();
   const reading = await start();
   assert.equal((await call(reading, "GET", "/photos/small")).body, "kept");
   assert.equal((await call(reading, "GET", "/photos/large")).body, LARGE);
@@ -129,13 +107,13 @@ test("a start on a read-only disk: reads and lists are answered, writes get 503 
   assert.ok(reading.log.some((line) => line.includes("mount its data folder for writing")));
   assert.equal((await call(reading, "GET", "/photos/small")).body, "kept");
   assert.equal(await end(reading, "SIGTERM"), 0);
-  assert.deepEqual(await contents(), found);
+  assert.deepEqual(disk.contents(), found);
   assert.deepEqual(await readdir(temporary), [], "the copies of logs are gone");
 });
 
 test("a disk that takes writes again: all there, and new ones are taken", async (t) => {
   if (skip !== false) return t.skip(skip);
-  assert.equal(mount("-o", "remount,rw", disk), undefined);
+  disk.remount("writable");
   const again = await start();
   assert.equal((await call(again, "GET", "/photos/large")).body, LARGE);
   assert.equal((await call(again, "PUT", "/photos/small", "new")).status, 200);
@@ -145,8 +123,8 @@ test("a disk that takes writes again: all there, and new ones are taken", async 
 
 test("a gateway of shared data on a read-only disk: refused, with what to do", async (t) => {
   if (skip !== false) return t.skip(skip);
-  assert.equal(mount("-o", "remount,ro", disk), undefined);
-  const { child, lines } = run(["--data-store-folder", join(root, "shared")]);
+  disk.remount("read-only");
+  const { child, lines } = run(["--data-store-folder", join(temporary, "shared")]);
   let output = "";
   for await (const line of lines) output += line;
   if (child.exitCode === null) await once(child, "exit");

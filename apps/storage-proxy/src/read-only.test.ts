@@ -1,15 +1,15 @@
 // The real program on a real file system that takes no writes: a node alone serves reads, refuses the rest and changes nothing; a node of
 // three refuses to start, since it would promise what it forgets.
 import assert from "node:assert/strict";
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
-import { createHash } from "node:crypto";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
+import { MountedDisk } from "@concord/adapter-node-runtime/testing";
 import { BatchService, RowsService, SchemaService } from "@concord/protos-storage";
 import { callUnary, grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, type Channel } from "@concord/runtime";
@@ -19,25 +19,16 @@ const CALL = { timeoutMs: 30_000 };
 const ROWS = 50;
 const REFUSED = { code: "STORE_FAILED", applied: "no", message: /only reads are served: .*takes no writes/u };
 
-const root = await mkdtemp(join(tmpdir(), "concord-read-only-test-"));
-const [disk, temporary] = [join(root, "disk"), join(root, "tmp")];
-for (const folder of [disk, temporary]) await mkdir(folder);
+const disk = new MountedDisk({ mib: 256 });
+const temporary = await mkdtemp(join(tmpdir(), "concord-read-only-test-"));
+const { skip } = disk;
 const children: ChildProcess[] = [];
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
 
-/** Undefined: it worked. */
-function mount(...args: readonly string[]): string | undefined {
-  const { status, stderr, error } = spawnSync("mount", args, { encoding: "utf8" });
-  return status === 0 ? undefined : (error?.message ?? stderr.trim());
-}
-
-const refusal = mount("-t", "tmpfs", "-o", "size=256m", "tmpfs", disk);
-const skip = refusal === undefined ? false : `a file system cannot be mounted here: ${refusal}`;
-
 after(async () => {
   for (const child of children) child.kill("SIGKILL");
-  if (refusal === undefined) spawnSync("umount", ["--lazy", disk]);
-  await rm(root, { recursive: true, force: true });
+  disk.remove();
+  await rm(temporary, { recursive: true, force: true });
 });
 
 interface Started {
@@ -47,7 +38,16 @@ interface Started {
 }
 
 function run(args: readonly string[]): { readonly child: ChildProcess; readonly lines: AsyncIterable<string> } {
-  const flags = ["--data-folder", join(disk, "data"), "--admin-address", "127.0.0.1:0", "--low-space-bytes", "0", "--reserve-bytes", "0"];
+  const flags = [
+    "--data-folder",
+    join(disk.folder, "data"),
+    "--admin-address",
+    "127.0.0.1:0",
+    "--low-space-bytes",
+    "0",
+    "--reserve-bytes",
+    "0",
+  ];
   const env = { ...process.env, TMPDIR: temporary };
   const child = spawn(process.execPath, [MAIN, ...flags, ...args], { stdio: ["ignore", "pipe", "inherit"], env });
   children.push(child);
@@ -83,27 +83,14 @@ async function query({ channel }: Started, text: string): Promise<number> {
 const insert = (n: number): string => `INSERT INTO notes (owner, at, body) VALUES ('ann', ${n}, 'text')`;
 const selected = (node: Started): Promise<number> => query(node, "SELECT * FROM notes WHERE owner = 'ann'");
 
-/** Names, sizes and contents of everything on the disk. */
-async function contents(): Promise<readonly string[]> {
-  const entries = await readdir(disk, { recursive: true, withFileTypes: true });
-  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const hashed = files.map(
-    async (path) =>
-      `${path} ${createHash("sha256")
-        .update(await readFile(path))
-        .digest("hex")}`,
-  );
-  return (await Promise.all(hashed)).sort();
-}
-
 test("a start on a read-only disk: a node alone answers reads, refuses writes with the reason, /readyz says so, nothing changes", async (t) => {
   if (skip !== false) return t.skip(skip);
   const before = await start();
   await query(before, "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
   await Promise.all(Array.from({ length: ROWS }, (_, n) => query(before, insert(n))));
   await end(before, "SIGKILL");
-  assert.equal(mount("-o", "remount,ro", disk), undefined);
-  const found = await contents();
+  disk.remount("read-only");
+  const found = disk.contents();
   const reading = await start();
   assert.equal(await selected(reading), ROWS);
   for (const text of [insert(ROWS), "DELETE FROM notes WHERE owner = 'ann' AND at = 0", "CREATE TABLE others (id bigint PRIMARY KEY)"]) {
@@ -117,13 +104,13 @@ test("a start on a read-only disk: a node alone answers reads, refuses writes wi
   assert.deepEqual([ready.status, /reads only: .*takes no writes/u.test(await ready.text())], [200, true]);
   assert.equal(await selected(reading), ROWS);
   assert.equal(await end(reading, "SIGTERM"), 0);
-  assert.deepEqual(await contents(), found);
+  assert.deepEqual(disk.contents(), found);
   assert.deepEqual(await readdir(temporary), [], "the copies of logs are gone");
 });
 
 test("a node of three on a read-only disk: refused, with what to do, and nothing changes", async (t) => {
   if (skip !== false) return t.skip(skip);
-  const found = await contents();
+  const found = disk.contents();
   const ring = [1, 2, 3].map((n) => ({ name: `node-${n}`, address: `127.0.0.1:${n}`, datacenter: "local" }));
   const { child, lines } = run([
     "--node-name",
@@ -140,12 +127,12 @@ test("a node of three on a read-only disk: refused, with what to do, and nothing
   if (child.exitCode === null) await once(child, "exit");
   assert.equal(child.exitCode, 1);
   assert.match(output, /takes no writes: a node of a ring votes.*mount it for writing/u);
-  assert.deepEqual(await contents(), found);
+  assert.deepEqual(disk.contents(), found);
 });
 
 test("a disk that takes writes again: all there, and new ones are taken", async (t) => {
   if (skip !== false) return t.skip(skip);
-  assert.equal(mount("-o", "remount,rw", disk), undefined);
+  disk.remount("writable");
   const again = await start();
   assert.equal(await selected(again), ROWS);
   await query(again, insert(ROWS));
