@@ -15,7 +15,7 @@ import {
 } from "./limits.ts";
 
 const kafkaName = (kind: string): z.ZodString => z.string().regex(/^[a-zA-Z0-9._-]{1,200}$/, `expected the name of a Kafka ${kind}`);
-/** Ids without a source can be reserved too: their source is named by no letter. */
+/** "" reserves ids without a source. */
 const source = z.strictObject({
   name: z.union([z.literal(""), z.string().regex(SOURCE_PATTERN, "expected 1 to 64 letters, digits, -, _, . or @")]),
   callers: z.array(z.string().min(1)).min(1).max(SOURCES_MAX),

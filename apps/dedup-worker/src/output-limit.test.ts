@@ -1,4 +1,4 @@
-// The window needs all output that may be kept: new messages are refused, everything else goes on, and ids that are too old make room.
+// The window needs all output that may be kept: new messages are refused, everything else goes on, and ids that are too old free bytes.
 import assert from "node:assert/strict";
 import { crc32 } from "node:zlib";
 import { test } from "node:test";
@@ -70,7 +70,7 @@ const contents = async ({ log }: Made): Promise<string> =>
     await Promise.all([0, 1].map(async (each) => `${(await log.bounds("input", each)).end} ${(await log.bounds("output", each)).end}`))
   ).join();
 
-test("[DDD10] output: the window needs more than may be kept: refused with a way out; reads, Seen and other partitions go on; old ids make room", async () => {
+test("[DDD10] output: the window needs more than may be kept: refused with what to do; reads, Seen and other partitions go on; old ids free bytes", async () => {
   const one = await made(WINDOW_MS);
   const { fixture, log } = one;
   const client = fixture.connect();
@@ -103,7 +103,7 @@ test("[DDD10] output: the window needs more than may be kept: refused with a way
   await fixture.clock.advance(2 * GAUGE_INTERVAL_MS);
   await settle();
   assert.equal(fixture.gauges.get("dedup_output_full 0"), 0);
-  assert.ok((await log.bounds("output", 0)).start > 0n, "room was made");
+  assert.ok((await log.bounds("output", 0)).start > 0n, "output was removed");
   await fixture.service.stop();
 });
 
