@@ -32,12 +32,12 @@ function compare(
 }
 
 test("property: key table: puts and lookups: the answers of a map by texts", () => {
-  const puts = fc.array(fc.tuple(key, fc.nat()), { maxLength: 600 });
+  const puts = fc.array(fc.tuple(key, fc.nat()), { maxLength: 600, size: "max" });
   fc.assert(fc.property(puts, fc.array(key, { maxLength: 50 }), (all, asked) => compare(all, asked, keyHash)));
 });
 
 test("property: key table: all keys of one hash, or of four: the same answers", () => {
-  const puts = fc.array(fc.tuple(key, fc.nat()), { maxLength: 300 });
+  const puts = fc.array(fc.tuple(key, fc.nat()), { maxLength: 300, size: "max" });
   fc.assert(
     fc.property(puts, fc.array(key, { maxLength: 50 }), fc.constantFrom(1, 4), (all, asked, hashes) =>
       compare(all, asked, (each) => -(each.length % hashes)),

@@ -334,24 +334,28 @@ test("property: any steps in any batches: replies and store as if run one by one
     pause: fc.boolean(),
   });
   await fc.assert(
-    fc.asyncProperty(fc.array(operation, { maxLength: 40 }), fc.integer({ min: 1, max: 5 }), async (operations, batchStepsMax) => {
-      const store = new MemoryKeyValue();
-      const engine = new Engine({ store, clock, limits: { batchStepsMax, cacheEntriesMax: 1 }, onFailed: assert.fail });
-      const model = new Map<string, string>();
-      const replies: Promise<unknown>[] = [];
-      const expected: unknown[] = [];
-      for (const { key, action, pause } of operations) {
-        replies.push(engine.submit(stepOf(key, action)).catch((error: unknown) => (error as Error).message));
-        expected.push(runModel(model, key, action));
-        if (pause) await turn();
-      }
-      assert.deepEqual(await Promise.all(replies), expected);
-      const stored = store.contents().map((entry) => [textOf(entry.key), textOf(entry.value)]);
-      assert.deepEqual(
-        stored,
-        [...model].sort(([left], [right]) => (left < right ? -1 : 1)),
-      );
-    }),
+    fc.asyncProperty(
+      fc.array(operation, { maxLength: 40, size: "max" }),
+      fc.integer({ min: 1, max: 5 }),
+      async (operations, batchStepsMax) => {
+        const store = new MemoryKeyValue();
+        const engine = new Engine({ store, clock, limits: { batchStepsMax, cacheEntriesMax: 1 }, onFailed: assert.fail });
+        const model = new Map<string, string>();
+        const replies: Promise<unknown>[] = [];
+        const expected: unknown[] = [];
+        for (const { key, action, pause } of operations) {
+          replies.push(engine.submit(stepOf(key, action)).catch((error: unknown) => (error as Error).message));
+          expected.push(runModel(model, key, action));
+          if (pause) await turn();
+        }
+        assert.deepEqual(await Promise.all(replies), expected);
+        const stored = store.contents().map((entry) => [textOf(entry.key), textOf(entry.value)]);
+        assert.deepEqual(
+          stored,
+          [...model].sort(([left], [right]) => (left < right ? -1 : 1)),
+        );
+      },
+    ),
     { numRuns: 60 },
   );
 });

@@ -15,7 +15,7 @@ test("property: writes, freezes and releases: each key and range has the newest 
   );
   fc.assert(
     fc.property(
-      fc.array(action, { maxLength: 120 }),
+      fc.array(action, { maxLength: 120, size: "max" }),
       fc.nat(40),
       fc.nat(40),
       fc.integer({ min: 1, max: 50 }),
