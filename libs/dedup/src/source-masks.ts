@@ -1,3 +1,4 @@
+import { compareBytes } from "@concord/codec";
 import { assert } from "@concord/runtime";
 import type { IdHash } from "./api.ts";
 import { ID_WORDS, packBytes, type IdKeys } from "./id-words.ts";
@@ -34,7 +35,7 @@ export class SourceMasks {
   }
 
   #maskOf(source: Uint8Array): Uint32Array {
-    if (this.#last !== undefined && isSame(this.#last.source, source)) return this.#last.words;
+    if (this.#last !== undefined && compareBytes(this.#last.source, source) === 0) return this.#last.words;
     const name = String.fromCharCode(...source);
     let mask = this.#masks.get(name);
     if (mask === undefined) {
@@ -46,10 +47,4 @@ export class SourceMasks {
     this.#last = mask;
     return mask.words;
   }
-}
-
-function isSame(left: Uint8Array, right: Uint8Array): boolean {
-  if (left.length !== right.length) return false;
-  for (let at = 0; at < left.length; at += 1) if (left[at] !== right[at]) return false;
-  return true;
 }
