@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contractTable, endedTests } from "./contract-cases.ts";
+import { contractTable } from "./contract-cases.ts";
+import { endedTests } from "./ended-tests.ts";
 
 const line = (name: string, file: string, isPassed = true): string => JSON.stringify({ name, file, isPassed });
 
@@ -12,8 +13,9 @@ test("cases: counted by port and adapter, variants apart, failures in a column o
       line("single-owner: MessageLog contract: open: new", "/w/libs/adapter-kafka/src/test/contract.kafka.ts", false),
       line("ObjectData contract: write: empty", "/w/libs/adapter-rados/src/test/contract.ceph.ts"),
       line("[DD16] brokers: each says its settings", "/w/libs/adapter-kafka/src/test/guards.kafka.ts"),
-      "",
-    ].join("\n"),
+    ]
+      .map((text) => `${text}\n`)
+      .join(""),
   );
   assert.deepEqual(contractTable(tests, "/w").split("\n"), [
     "port        adapter                       cases  failed",
@@ -24,5 +26,5 @@ test("cases: counted by port and adapter, variants apart, failures in a column o
 });
 
 test("cases: no contract ran: nothing", () => {
-  assert.equal(contractTable(endedTests(line("[DD16] x", "/w/libs/a/src/test/a.kafka.ts")), "/w"), "");
+  assert.equal(contractTable(endedTests(`${line("[DD16] x", "/w/libs/a/src/test/a.kafka.ts")}\n`), "/w"), "");
 });

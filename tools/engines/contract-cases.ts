@@ -1,22 +1,9 @@
 // Which promises of the ports were tested on real engines, counted from the tests that ran.
 import { relative } from "node:path";
-
-export interface EndedTest {
-  readonly name: string;
-  readonly file: string;
-  readonly isPassed: boolean;
-}
+import type { EndedTest } from "./ended-tests.ts";
 
 /** "transactional: MessageLog contract: open: new" -> its variant, if it has one, and its port. */
 const CASE = /^(?:(.+): )?([A-Za-z]+) contract: /;
-
-/** The lines of case-reporter.mjs. */
-export function endedTests(lines: string): readonly EndedTest[] {
-  return lines
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line) as EndedTest);
-}
 
 /** A table of ports and adapters with the cases that passed, and those that failed; "" when none ran. */
 export function contractTable(tests: readonly EndedTest[], root: string): string {

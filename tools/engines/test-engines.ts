@@ -8,7 +8,8 @@ import { fileURLToPath } from "node:url";
 import { ENGINES, type EngineName } from "./command-line.ts";
 import { Cluster } from "./cluster.ts";
 import { addressesOf, ENGINE_OF, runCommand, type CommandContext } from "./commands.ts";
-import { contractTable, endedTests, type EndedTest } from "./contract-cases.ts";
+import { contractTable } from "./contract-cases.ts";
+import { countsLine, endedTests, failureList, failureOf, type EndedTest, type FailedSuite } from "./ended-tests.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 
 const FILE_LIMIT_MS = 300_000;
@@ -61,39 +62,52 @@ if (unknown.length > 0) {
 /** Of all suites. */
 const ended: EndedTest[] = [];
 
-async function testOn({ engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<boolean> {
+/** Undefined when it passed, or is skipped. */
+async function testOn({ name, engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<FailedSuite | undefined> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
   if (missing.length > 0) {
-    console.log(`${engine}: ${process.env["CI"] === undefined ? "SKIPPED" : "FAILED"}: ${missing.join("; ")}`);
-    return process.env["CI"] === undefined;
+    const reason = missing.join("; ");
+    console.log(`${engine}: ${process.env["CI"] === undefined ? "SKIPPED" : "FAILED"}: ${reason}`);
+    return process.env["CI"] === undefined ? undefined : { name, reason };
   }
   const data = mkdtempSync(join(tmpdir(), `concord-${engine}-`));
   const line = { engine, data, nodes: undefined, oneDatacenter, isShortLived: true, node: undefined };
   try {
     await runCommand({ ...line, command: "start", nodes }, context);
-    const cluster = Cluster.find(data, context.report, context.stopping)!;
-    const cases = join(data, "cases");
-    const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout", `--test-reporter=${REPORTER}`];
-    const limits = ["--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`];
-    const args = ["--test", ...limits, ...reporters, `--test-reporter-destination=${cases}`, ...files];
-    const { status } = spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, ...environmentOf(cluster) } });
-    if (existsSync(cases)) ended.push(...endedTests(readFileSync(cases, "utf8")));
-    return status === 0;
+    return runFiles(name, Cluster.find(data, context.report, context.stopping)!, files);
+  } catch (error) {
+    console.error(error);
+    return { name, reason: String(error) };
   } finally {
     await runCommand({ ...line, command: "stop" }, context).catch((error: unknown) => console.error(String(error)));
     rmSync(data, { recursive: true, force: true });
   }
 }
 
-let failed = 0;
+function runFiles(name: string, cluster: Cluster, files: readonly string[]): FailedSuite | undefined {
+  const cases = join(cluster.folder, "cases");
+  const reporters = ["--test-reporter=spec", "--test-reporter-destination=stdout", `--test-reporter=${REPORTER}`];
+  const limits = ["--test-concurrency=1", `--test-timeout=${FILE_LIMIT_MS}`];
+  const args = ["--test", ...limits, ...reporters, `--test-reporter-destination=${cases}`, ...files];
+  const exit = spawnSync(process.execPath, args, { stdio: "inherit", env: { ...process.env, ...environmentOf(cluster) } });
+  const tests = existsSync(cases) ? endedTests(readFileSync(cases, "utf8")) : [];
+  ended.push(...tests);
+  return failureOf(name, exit, tests);
+}
+
+const failed: FailedSuite[] = [];
 for (const suite of SUITES.filter(({ name }) => chosen.length === 0 || chosen.includes(name))) {
   const files = globSync(`{libs,apps,testing}/*/src/test/*.${suite.name}.ts`).toSorted();
   if (files.length === 0) continue;
   const startMs = performance.now();
-  const isPassed = await testOn(suite, files);
-  if (!isPassed) failed += 1;
-  console.log(`${suite.name}: ${isPassed ? "passed" : "failed"} in ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+  const failure = await testOn(suite, files);
+  if (failure !== undefined) failed.push(failure);
+  console.log(`${suite.name}: ${failure === undefined ? "passed" : "failed"} in ${((performance.now() - startMs) / 1000).toFixed(0)} s`);
+  if (stopping.signal.aborted) break;
 }
 const table = contractTable(ended, ROOT);
 if (table !== "") console.log(`\nPromises of the ports that were tested on real engines:\n${table}`);
-process.exitCode = failed === 0 ? 0 : 1;
+if (failed.length > 0)
+  console.log(`\nFailed, in the suites ${failed.map(({ name }) => name).join(", ")}:\n${failureList(ended, failed, ROOT)}`);
+console.log(`\n${countsLine(ended, failed)}`);
+process.exitCode = failed.length === 0 ? 0 : 1;
