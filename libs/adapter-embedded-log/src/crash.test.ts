@@ -206,7 +206,7 @@ const steps = fc.array(
     turns: fc.nat({ max: 150 }),
     percents: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 9 }),
   }),
-  { maxLength: 25 },
+  { maxLength: 25, size: "max" },
 );
 
 test("random appends, publications, owners, failed syncs and crashes: answers hold, publications are whole, once, in order", async () => {

@@ -111,7 +111,7 @@ const life: fc.Arbitrary<Life> = fc.record({
   kill: fc.option(fc.record({ point: fc.constantFrom(...POINTS), at: fc.integer({ min: 1, max: 4 }) }), { nil: undefined }),
   steps: fc.array(step, { minLength: 2, maxLength: 12 }),
   power: fc.boolean(),
-  survive: fc.array(fc.nat(3), { minLength: 5, maxLength: 40 }),
+  survive: fc.array(fc.nat(3), { minLength: 5, maxLength: 40, size: "max" }),
 });
 
 /** What the answers so far say of a blob. Doubt: an answer is missing. */

@@ -16,7 +16,7 @@ const fault: fc.Arbitrary<MeshFault> = fc.oneof(
   fc.record({ kind: fc.constant("loss" as const), percent: fc.integer({ min: 0, max: 60 }) }),
   fc.record({ kind: fc.constant("heal" as const) }),
 );
-const plan = fc.array(fc.tuple(fc.integer({ min: 0, max: 700 }), fault), { minLength: 1, maxLength: 25 });
+const plan = fc.array(fc.tuple(fc.integer({ min: 0, max: 700 }), fault), { minLength: 1, maxLength: 25, size: "max" });
 
 for (const members of [2, 3, 5]) {
   test(`[TX14] random faults: ${members} members: no verdict before the lease ended (I2); healed: all who live work, the dead are gone`, () => {
@@ -34,7 +34,7 @@ const listFault: fc.Arbitrary<MeshFault> = fc.oneof(
   fc.record({ kind: fc.constantFrom("list" as const, "list" as const, "unread" as const), at: fc.nat(5) }),
   fc.record({ kind: fc.constant("split" as const), side: fc.nat(63) }),
 );
-const listPlan = fc.array(fc.tuple(fc.integer({ min: 0, max: 1_500 }), listFault), { minLength: 1, maxLength: 25 });
+const listPlan = fc.array(fc.tuple(fc.integer({ min: 0, max: 1_500 }), listFault), { minLength: 1, maxLength: 25, size: "max" });
 
 for (const members of [2, 3, 5]) {
   test(`[TX32] random faults: ${members} members at first, some added and removed: no verdict that counts before the lease ended (I5); healed: all who live work`, () => {

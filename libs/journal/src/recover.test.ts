@@ -358,7 +358,7 @@ const steps = fc.array(
     count: fc.integer({ min: 1, max: 6 }),
     draws: fc.array(fc.nat({ max: 100 }), { minLength: 1, maxLength: 12 }),
   }),
-  { maxLength: 30 },
+  { maxLength: 30, size: "max" },
 );
 
 /** What a run knows: which records were acknowledged, and which may be there. */
@@ -408,7 +408,7 @@ test("random appends and crashes: acknowledged records are there in order, and n
         await check(journal, sent);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 60 },
   );
 });
 

@@ -224,7 +224,7 @@ test("[OGD2] random histories with lost answers and late commits: state is what 
     patient: fc.boolean(),
   });
   await fc.assert(
-    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20 }), async (steps) => {
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 20, size: "max" }), async (steps) => {
       const first = await openPhotos({ limits: { inlineBytesMax: 100, resolveWaitMs: 50 } });
       const hasty = openFixture({ beside: first, epoch: 2, limits: { inlineBytesMax: 100, resolveWaitMs: 0 } });
       const fixtures = [first, hasty];

@@ -91,7 +91,10 @@ test("[TX32] list: the version before is too new: the change waits (I9)", () => 
 
 test("[TX32] list: any course of changes: versions differ by one member, places are kept, someone may always serve (I9, I10)", () => {
   const names = ["a", "b", "c", "d", "e", "f"];
-  const steps = fc.array(fc.tuple(fc.boolean(), fc.constantFrom(...names), fc.subarray(names), fc.boolean()), { maxLength: 40 });
+  const steps = fc.array(fc.tuple(fc.boolean(), fc.constantFrom(...names), fc.subarray(names), fc.boolean()), {
+    maxLength: 40,
+    size: "max",
+  });
   fc.assert(
     fc.property(steps, (all) => {
       let list = THREE;

@@ -338,7 +338,7 @@ test("property: replicas that missed any writes, pages cut anywhere: ranges as t
   });
   const shape = fc.record({ limit: fc.integer({ min: 1, max: 4 }), reverse: fc.boolean(), cut: fc.integer({ min: 1, max: 3 }) });
   await fc.assert(
-    fc.asyncProperty(fc.array(change, { maxLength: 30 }), shape, async (changes, { limit, reverse, cut }) => {
+    fc.asyncProperty(fc.array(change, { maxLength: 30, size: "max" }), shape, async (changes, { limit, reverse, cut }) => {
       const ring = testRing(3);
       const reference = new MemoryRowStore();
       for (const { row, at, dead, missedBy } of changes) {

@@ -86,7 +86,7 @@ test("issue: counts: 1 and the limit are given, none and more are our bug", () =
 test("[S1] [S3] issue: any clock, any counts: strictly increasing, as many as asked for, never far ahead", () => {
   const step = fc.record({ nowMs: fc.integer({ min: T - 12_000, max: T + 12_000 }), count: fc.integer({ min: 1, max: 10_000 }) });
   fc.assert(
-    fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+    fc.property(fc.array(step, { maxLength: 40, size: "max" }), (steps) => {
       let state = initialState(5);
       let last = -1n;
       for (const { nowMs, count } of steps) {
@@ -114,7 +114,7 @@ test("[S2] issue: two workers whose clocks differ: ids are out of order at most 
     count: fc.integer({ min: 1, max: 9_000 }),
   });
   fc.assert(
-    fc.property(fc.array(turn, { maxLength: 40 }), (turns) => {
+    fc.property(fc.array(turn, { maxLength: 40, size: "max" }), (turns) => {
       const states = [initialState(0), initialState(1)];
       const made: { readonly trueMs: number; readonly id: bigint }[] = [];
       let trueMs = T;
@@ -128,5 +128,6 @@ test("[S2] issue: two workers whose clocks differ: ids are out of order at most 
       for (const early of made)
         for (const late of made) if (late.trueMs - early.trueMs > skewMs + BORROW_MS_MAX) assert.ok(late.id > early.id, "k-sorted");
     }),
+    { numRuns: 40 },
   );
 });

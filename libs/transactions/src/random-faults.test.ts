@@ -36,7 +36,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 for (const appliesRows of [false, true]) {
   const who = appliesRows ? "replicas apply" : "owner applies";
   test(`[TXD1] [TXD2] [TXD7] [TXD14] random faults and takeovers, ${who}: acknowledged is there, refused is not, unknown is resolved, in one order`, async () => {
-    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) =>
+    const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40, size: "max" }), (steps) =>
       playTransactions(steps, appliesRows).then(() => undefined),
     );
     await fc.assert(property, { numRuns: RUNS, seed: 2026 });

@@ -117,7 +117,7 @@ test("[OG8] scan: backwards to the newest checkpoint, and its list; what ended i
 test("[OGD7] property: starts, ends and checkpoints in any order and at once: after a power cut every unresolved one is found", async () => {
   const action = fc.record({ kind: fc.constantFrom("begin", "resolve", "checkpoint"), wait: fc.boolean() });
   await fc.assert(
-    fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
+    fc.asyncProperty(fc.array(action, { maxLength: 40, size: "max" }), async (actions) => {
       const disk = new MemoryDisk();
       const journal = await newJournal(disk);
       const transactions = new UnresolvedTransactions();
