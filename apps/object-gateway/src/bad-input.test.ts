@@ -173,7 +173,6 @@ const KEYS: readonly Case[] = [
       ["x-amz-server-side-encryption", "aws:kms"],
       ["x-amz-server-side-encryption-what-comes-next", "1"],
       ["x-amz-storage-class", "GLACIER"],
-      ["x-amz-website-redirect-location", "/x"],
       ["x-amz-write-offset-bytes", "4"],
       ["x-amz-what-comes-next", "1"],
     ] as const

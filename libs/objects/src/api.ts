@@ -299,14 +299,17 @@ export interface ObjectStore {
     bypass?: Bypass;
   }): Promise<void>;
   setObjectLegalHold(request: { bucket: string; key: string; versionId?: string | undefined; legalHold: "ON" | "OFF" }): Promise<void>;
-  /** The copy's ACL and lock are its own. */
+  /** The copy's ACL, lock and redirect are its own. */
   copyObject(request: {
     source: CopySource;
     bucket: string;
     key: string;
     acl?: ObjectAcl | undefined;
     lock?: ObjectLock | undefined;
+    /** Undefined: those of the source. */
     attributes: ObjectAttributes | undefined;
+    /** Beside the attributes of the source. */
+    redirect?: string | undefined;
     tags: Readonly<Record<string, string>> | undefined;
     precondition: Precondition;
     digest: CopyDigest;

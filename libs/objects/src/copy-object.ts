@@ -4,13 +4,17 @@ import type { ObjectStoreContext } from "./context.ts";
 import { getObject } from "./get-object.ts";
 import { checkCopyCondition } from "./preconditions.ts";
 import { putObject } from "./put-object.ts";
+import type { ObjectAttributes } from "./rows.ts";
 import { versionIdOf } from "./versions.ts";
+
+/** Where a website sends who asks for the object: an attribute of that one object, so a copy does not inherit it. */
+export const REDIRECT_HEADER = "x-amz-website-redirect-location";
 
 /** A copy has blobs of its own: no two objects share one (OGD12). */
 export async function copyObject(context: ObjectStoreContext, request: Parameters<ObjectStore["copyObject"]>[0]): Promise<Copied> {
   const found = await openCopySource(context, request.source);
   const { attributes } = found.object;
-  const copied = request.attributes ?? attributes;
+  const copied = request.attributes ?? withRedirect(attributes, request.redirect);
   const stored = await putObject(context, {
     bucket: request.bucket,
     key: request.key,
@@ -23,6 +27,11 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
     encryption: request.encryption,
   });
   return { ...stored, ...sourceVersion(found) };
+}
+
+function withRedirect({ headers, ...others }: ObjectAttributes, redirect: string | undefined): ObjectAttributes {
+  const { [REDIRECT_HEADER]: _, ...inherited } = headers;
+  return { ...others, headers: redirect === undefined ? inherited : { ...inherited, [REDIRECT_HEADER]: redirect } };
 }
 
 /** Which version of the source was copied. */

@@ -25,6 +25,7 @@ export type { TransactionsReport } from "./journal-modes/recover-transactions.ts
 export type { EpochReport } from "./recovery/recover-epoch.ts";
 export { Recovery, type RecoveryOptions, type RecoveryReport, type RecoveryTotals } from "./recovery/recovery.ts";
 export { CommitResolver } from "./recovery/unresolved-commits.ts";
+export { REDIRECT_HEADER } from "./copy-object.ts";
 export { listEpochs, type HeldEpoch } from "./reservation/epoch-row.ts";
 export { versionIdOf } from "./versions.ts";
 export { OBJECTS_METRICS } from "./metrics.ts";

@@ -14,7 +14,7 @@ export interface StoredChecksum {
 
 /** Attributes that the client gives an object, returned unchanged. */
 export interface ObjectAttributes {
-  /** content-type, content-encoding, content-language, content-disposition, cache-control, expires: present ones only. */
+  /** content-type, content-encoding, content-language, content-disposition, cache-control, expires, x-amz-website-redirect-location: present ones only. */
   readonly headers: Readonly<Record<string, string>>;
   /** x-amz-meta-*: names in lower case without the prefix. */
   readonly metadata: Readonly<Record<string, string>>;

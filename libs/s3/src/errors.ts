@@ -39,6 +39,7 @@ export const S3_ERRORS = {
   InvalidPartOrder: say(400, "The list of parts was not in ascending order."),
   InvalidPolicyDocument: say(400, "The content of the form does not meet the conditions specified in the policy document."),
   InvalidRange: say(416, "The requested range is not satisfiable."),
+  InvalidRedirectLocation: say(400, "The website redirect location must have a prefix of 'http://' or 'https://' or '/'."),
   InvalidRequest: say(400, "Invalid Request"),
   InvalidTag: say(400, "The tag provided was not a valid tag."),
   InvalidToken: say(400, "The provided token is malformed or otherwise not valid."),

@@ -154,4 +154,4 @@ export { eventRecordJson, testEventJson, type EventRecord } from "./event-record
 export { notificationXml, readNotification, type NotificationRule } from "./xml/notification.ts";
 export { lifecycleXml, readLifecycle } from "./xml/lifecycle.ts";
 export { readWebsite, websiteXml } from "./xml/website.ts";
-export { encodeKey, locationOf, routingRuleFor, type Redirect, type RoutingRule, type Website } from "./website.ts";
+export { checkRedirectLocation, encodeKey, locationOf, routingRuleFor, type Redirect, type RoutingRule, type Website } from "./website.ts";

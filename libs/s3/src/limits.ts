@@ -91,3 +91,5 @@ export const EVENT_ID_CHARS_MAX = 255;
 /** Settings of a website. */
 export const WEBSITE_BYTES_MAX = 64 * 1024;
 export const WEBSITE_RULES_MAX = 50;
+/** Of an object: x-amz-website-redirect-location. */
+export const REDIRECT_BYTES_MAX = 2048;

@@ -272,7 +272,6 @@ for (const [name, value, refused] of [
   ["x-amz-mfa", "20899872 301749", true],
   ["x-amz-storage-class", "GLACIER", true],
   ["x-amz-storage-class", "STANDARD", false],
-  ["x-amz-website-redirect-location", "/", true],
   ["x-amz-write-offset-bytes", "5", true],
   ["x-amz-meta-acl", "public-read", false],
   ["x-amz-user-agent", "a", false],

@@ -5,7 +5,6 @@ import type { Fields } from "./fields.ts";
 /** Headers whose meaning is not implemented, with the values that ask for nothing we do not do anyway. */
 const HEADERS: readonly (readonly [pattern: RegExp, harmless: readonly string[]])[] = [
   [/^x-amz-storage-class$/, ["STANDARD"]],
-  [/^x-amz-website-redirect-location$/, []],
   [/^x-amz-write-offset-bytes$/, []],
   [/^x-amz-mfa$/, []],
   [/^x-amz-rename-source/, []],

@@ -1,5 +1,7 @@
 // How a bucket looks as a website: which documents stand for folders and errors, and what is elsewhere. It gives no request a right.
 import { percentEncode } from "./encoding.ts";
+import { S3Error } from "./errors.ts";
+import { REDIRECT_BYTES_MAX } from "./limits.ts";
 
 export interface Redirect {
   readonly host?: string | undefined;
@@ -49,4 +51,18 @@ function keyOf({ key: replaced }: Redirect, prefix: string | undefined, key: str
 export function encodeKey(key: string): string {
   const encoded = percentEncode(key, "kept");
   return encoded.startsWith("/") ? `%2F${encoded.slice(1)}` : encoded;
+}
+
+// eslint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u001f\u007f]/;
+
+/**
+ * Throws InvalidRedirectLocation for what x-amz-website-redirect-location of an object may not say. A value that came by the query of a presigned request
+ * could end the header in which it is sent later. One character is a byte.
+ */
+export function checkRedirectLocation(location: string): void {
+  if (!/^(?:\/|https?:\/\/)/.test(location)) throw new S3Error("InvalidRedirectLocation");
+  if (CONTROL.test(location)) throw new S3Error("InvalidRedirectLocation", "The website redirect location has control characters.");
+  if (location.length > REDIRECT_BYTES_MAX)
+    throw new S3Error("InvalidRedirectLocation", `The length of website redirect location cannot exceed ${REDIRECT_BYTES_MAX} characters.`);
 }

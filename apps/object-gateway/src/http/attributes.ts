@@ -1,5 +1,5 @@
-import type { ObjectAttributes } from "@concord/objects";
-import { readAttributes, S3Error, type Fields } from "@concord/s3";
+import { REDIRECT_HEADER, type ObjectAttributes } from "@concord/objects";
+import { checkRedirectLocation, readAttributes, S3Error, type Fields } from "@concord/s3";
 
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 // eslint-disable-next-line no-control-regex
@@ -15,7 +15,16 @@ export function attributesOf(headers: Fields): ObjectAttributes {
     if (!NAME.test(name) || CONTROL.test(value)) throw new S3Error("InvalidArgument", `x-amz-meta-${name.slice(0, 64)} is no header`);
     return [name, headerText(value)] as const;
   });
-  return { ...attributes, metadata: Object.fromEntries(metadata) };
+  return { ...attributes, headers: { ...attributes.headers, ...redirectOf(headers) }, metadata: Object.fromEntries(metadata) };
+}
+
+/** InvalidRedirectLocation. */
+function redirectOf(headers: Fields): Readonly<Record<string, string>> {
+  const sent = headers.one(REDIRECT_HEADER);
+  if (sent === undefined || sent === "") return {};
+  const location = headerText(sent);
+  checkRedirectLocation(location);
+  return { [REDIRECT_HEADER]: location };
 }
 
 /** Headers are bytes, one character each: what has others is sent as the bytes of its UTF-8. */

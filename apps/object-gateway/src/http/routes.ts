@@ -1,5 +1,6 @@
 // Maps requests to operations, and lists the parameters and headers each accepts. Anything a row does not name gets NotImplemented: never
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
+import { REDIRECT_HEADER } from "@concord/objects";
 import { CUSTOMER_KEY_HEADERS, ENCRYPTION_HEADERS, SOURCE_KEY_HEADERS, type Fields } from "@concord/s3";
 import { getBucketAccelerateConfiguration, getBucketLogging, getBucketReplication, getBucketRequestPayment } from "./absent-settings.ts";
 import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./websites.ts";
@@ -113,7 +114,7 @@ const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trai
 /** Headers accepted on upload; features.ts checks each value. */
 const GRANTS = ["x-amz-acl", "x-amz-grant-*"];
 const LOCKED = ["x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date", "x-amz-object-lock-legal-hold"];
-const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class", ...ENCRYPTION_HEADERS];
+const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class", REDIRECT_HEADER, ...ENCRYPTION_HEADERS];
 const BYPASS = "x-amz-bypass-governance-retention";
 const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner", ...SOURCE_KEY_HEADERS];
 
@@ -283,7 +284,16 @@ export const FORM_ROUTE: Omit<Route, "handle"> = {
   picks: [],
   copies: false,
   query: [],
-  headers: ["x-amz-meta-*", "x-amz-tagging", "x-amz-acl", ...LOCKED, "x-amz-storage-class", "x-amz-checksum-*", ...ENCRYPTION_HEADERS],
+  headers: [
+    "x-amz-meta-*",
+    "x-amz-tagging",
+    "x-amz-acl",
+    ...LOCKED,
+    "x-amz-storage-class",
+    REDIRECT_HEADER,
+    "x-amz-checksum-*",
+    ...ENCRYPTION_HEADERS,
+  ],
   conditional: false,
   body: true,
   makesBucket: false,

@@ -1,6 +1,6 @@
 // A bucket as a website: its settings, and what browsers are answered below the domain of websites. A website has no rights of its own: every
 // object that it shows is one that everyone may get.
-import type { BucketInfo } from "@concord/objects";
+import { REDIRECT_HEADER, type BucketInfo } from "@concord/objects";
 import { ConcordError, type HttpResponse } from "@concord/runtime";
 import {
   encodeKey,
@@ -84,7 +84,7 @@ export async function visit(asked: Visit, { store, scheme }: Pick<Context, "stor
   const before = routingRuleFor(website.rules, key, undefined);
   if (before !== undefined) return to(before);
   try {
-    return await asked.get(isFolder(key) ? `${key}${website.index}` : key, "as asked");
+    return await pageOf(asked, isFolder(key) ? `${key}${website.index}` : key);
   } catch (thrown) {
     const { error, headers } = failureOf(thrown, undefined);
     if (error.status < FAILED_STATUS_MIN || error.status >= FAULT_STATUS_MIN) throw thrown;
@@ -93,6 +93,36 @@ export async function visit(asked: Visit, { store, scheme }: Pick<Context, "stor
     if (after !== undefined) return to(after);
     return (await ownErrorPage(asked, website, error)) ?? errorPage(error, headers);
   }
+}
+
+/** The object's own redirect comes before its bytes, and before what ranges and conditions of the request say of them. */
+async function pageOf({ get }: Visit, key: string): Promise<HttpResponse> {
+  let page: HttpResponse;
+  try {
+    page = await get(key, "as asked");
+  } catch (thrown) {
+    if (!JUDGED_STATUSES.includes(failureOf(thrown, undefined).error.status)) throw thrown;
+    const moved = redirectOf(await get(key, "headers alone"));
+    if (moved === undefined) throw thrown;
+    return moved;
+  }
+  const moved = redirectOf(page);
+  if (moved !== undefined) await abandon(page);
+  return moved ?? page;
+}
+
+const MOVED = 301;
+/** Of an object that is there: not modified, a failed condition, a range behind its end. */
+const JUDGED_STATUSES: readonly number[] = [304, 412, 416];
+
+function redirectOf({ headers }: HttpResponse): HttpResponse | undefined {
+  const location = headers.find(([name]) => name === REDIRECT_HEADER)?.[1];
+  return location === undefined ? undefined : empty(MOVED, [["location", location], NO_BODY]);
+}
+
+/** An answer that is not sent: ends what its body holds. */
+async function abandon({ body }: HttpResponse): Promise<void> {
+  if (body !== undefined && !(body instanceof Uint8Array)) await body[Symbol.asyncIterator]().return?.();
 }
 
 const FAILED_STATUS_MIN = 400;

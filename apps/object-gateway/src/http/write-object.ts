@@ -1,5 +1,5 @@
 // S3 operations that write or remove objects.
-import type { CopyDigest, Deleted, EncryptionRequest, Stored } from "@concord/objects";
+import { REDIRECT_HEADER, type CopyDigest, type Deleted, type EncryptionRequest, type Stored } from "@concord/objects";
 import {
   copyDigest,
   copyObjectXml,
@@ -65,10 +65,12 @@ export const copyObject: Operation = async (call, context) => {
   const attributes = readDirective(headers, "metadata") === "REPLACE" ? given : undefined;
   const tags = readDirective(headers, "tagging") === "REPLACE" ? given.tags : await tagsToCopy(call, context, source);
   const isOntoItself = source.bucket === bucket && source.key === key && source.versionId === undefined;
-  if (isOntoItself && attributes === undefined && !asksForEncryption(call)) throw new S3Error("InvalidRequest", ONTO_ITSELF);
+  const redirect = given.headers[REDIRECT_HEADER];
+  if (isOntoItself && attributes === undefined && redirect === undefined && !asksForEncryption(call))
+    throw new S3Error("InvalidRequest", ONTO_ITSELF);
   const precondition = { ...readPrecondition(headers), judge };
   const asked = readUploadChecksum(headers)?.algorithm;
-  const copy = { source, bucket, key, attributes, tags, acl, lock, precondition, encryption };
+  const copy = { source, bucket, key, attributes, redirect, tags, acl, lock, precondition, encryption };
   const copied = await copying(call, context, (take) => {
     const digest: CopyDigest = (algorithm, bytes) => {
       take({ objects: 1, bytes });
