@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs";
-import { nodeClock, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess } from "@concord/config";
 import { runMain, type Running } from "@concord/rpc";
 import { createLog } from "@concord/telemetry";
@@ -10,7 +10,7 @@ import { repairCommand } from "./fsck/repair.ts";
 import { concordSchema, openProgram } from "./index.ts";
 import { partConfigs } from "./part-configs.ts";
 
-tuneHeap();
+tuneV8();
 
 const [first, ...rest] = process.argv.slice(2);
 if (first === "fsck") process.exit(await fsckCommand(rest, console.log));

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
@@ -7,7 +7,7 @@ import type { ConcordError } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
 
-tuneHeap();
+tuneV8();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

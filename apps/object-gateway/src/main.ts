@@ -6,7 +6,7 @@ import {
   nodeEnvironment,
   nodeRandom,
   overlayDisk,
-  tuneHeap,
+  tuneV8,
   writableOf,
   type Writable,
 } from "@concord/adapter-node-runtime";
@@ -22,7 +22,7 @@ import {
   type ObjectGatewayService,
 } from "./index.ts";
 
-tuneHeap();
+tuneV8();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

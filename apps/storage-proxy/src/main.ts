@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
 
-tuneHeap();
+tuneV8();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

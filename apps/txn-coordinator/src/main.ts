@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, nodeRandom, tuneHeap } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { COORDINATOR_LIST, endWithListCommand, listCommandOf, listUsage } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
 
-tuneHeap();
+tuneV8();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);

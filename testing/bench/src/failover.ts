@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { tuneHeap } from "@concord/adapter-node-runtime";
+import { tuneV8 } from "@concord/adapter-node-runtime";
 import { connect, type ConcordClient } from "@concord/client";
 import {
   busiest,
@@ -38,7 +38,7 @@ interface Run {
 /** `--kills` times SIGKILL, then SIGTERM and restart of each node: lost, doubled or failed transactions are an error. */
 export async function failoverBench(options: BenchOptions): Promise<void> {
   // This process takes the times: a pause of its own would be one of the servers.
-  tuneHeap();
+  tuneV8();
   const folder = mkdtempSync(join(tmpdir(), "concord-bench-"));
   const constellation = await startForBench(folder, "three", options);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => connect({ coordinators: constellation.coordinators })));
