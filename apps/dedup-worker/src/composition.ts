@@ -249,7 +249,6 @@ function workersOf(
     missingId: pipelinePolicy(idSourceOf(config.idSource), config.missingId),
     page: config.log === "kafka" ? KAFKA_PAGE : { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
     window: {
-      layout: "segmented",
       idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),
       segmentsMax: WINDOW_SEGMENTS,
       windowMs: config.windowMaxAgeMs,

@@ -12,7 +12,7 @@ import type { LogTopic, MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Disk } from "@concord/runtime";
 
 const PARTITIONS = 2;
-const WINDOW = { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 } as const;
+const WINDOW = { idsPerSegment: 16, segmentsMax: 3, windowMs: 0 } as const;
 const LIMITS = { segmentBytes: 900, inputBytes: 100_000 };
 /** Output: more than the window needs (DDD10), and little enough that some goes. */
 const RETENTION = { inputBytes: 3_000, outputBytes: 16_000 };

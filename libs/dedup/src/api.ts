@@ -56,8 +56,6 @@ export interface SnapshotOptions {
 }
 
 export interface WindowOptions {
-  /** `generations` (DDD6) is the product; `source` is the published two-index layout, kept for comparison (DD17). */
-  readonly layout: "segmented" | "source";
   /** Output offsets per segment: the precision of ageing. Segments begin at multiples of it. */
   readonly idsPerSegment: number;
   /** The size bound (DD7): segments that are kept. An id stays for at least `segmentsMax * idsPerSegment` output offsets, unless time drops it. */

@@ -27,8 +27,6 @@ export const BLOCKS_PER_BATCH = 64;
 /** Filter bits per id (DDD6) and the bits each id sets. */
 export const FILTER_BITS_PER_ID = 16;
 export const FILTER_HASHES = 8;
-/** Ids one ageing pass of the source's layout takes (DD17). */
-export const SOURCE_AGEING_PASS_IDS = 4096;
 /** InputResults that are kept for those who ask late, by whole pages; those of the newest page always. */
 export const RESULTS_KEPT = 65_536;
 /** Offsets whose results are awaited; one more is refused with OVERLOADED. */

@@ -65,15 +65,6 @@ test("processing: publish unknown, applied or not or late: each id once, results
   }
 });
 
-test("processing: the source's layout: the same results (DD17)", async () => {
-  const { log, worker } = fixture({ worker: { window: { layout: "source", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 } } });
-  await worker.start();
-  await log.append(0, [message("a"), message("b"), message("a")]);
-  await processed({ worker });
-  assert.deepEqual(await outputValues(log), ["value of a", "value of b"]);
-  await worker.stop();
-});
-
 test("[DD4] processing: the acknowledged input moves past duplicates", async () => {
   const { log, worker } = fixture();
   await worker.start();
@@ -561,36 +552,34 @@ test("options: at their limits: accepted", () => {
 
 const DAY_MS = 24 * 3_600_000;
 
-for (const layout of ["segmented", "source"] as const) {
-  test(`ageing, ${layout}: the clock jumps 400 days ahead for one message, and over a restart: no id is forgotten`, async () => {
-    const clock = new FastClock();
-    let jumpMs = 0;
-    clock.nowMs = () => clock.now + jumpMs;
-    const ids = Array.from({ length: 40 }, (_, at) => message(`id ${at}`));
-    const window = { layout, idsPerSegment: 16, segmentsMax: 8, windowMs: DAY_MS };
-    const first = fixture({ worker: { window }, clock });
-    await first.log.append(0, ids);
-    await first.worker.start();
-    await processed(first);
-    const { stores, log } = first;
-    let worker = first.worker;
-    for (const restarts of [false, true]) {
-      if (restarts) {
-        await worker.stop();
-        clock.now += 3_600_000;
-      }
-      jumpMs = 400 * DAY_MS;
-      if (restarts) {
-        worker = fixture({ worker: { window }, clock, log, stores }).worker;
-        await worker.start();
-      }
-      await log.append(0, [message(`at the jump, ${restarts}`)]);
-      await processed({ worker });
-      jumpMs = 0;
-      await log.append(0, [message(`after the jump, ${restarts}`), ...ids]);
-      await processed({ worker });
-      assert.equal((await outputValues(log)).length, ids.length + (restarts ? 4 : 2));
+test("ageing: the clock jumps 400 days ahead for one message, and over a restart: no id is forgotten", async () => {
+  const clock = new FastClock();
+  let jumpMs = 0;
+  clock.nowMs = () => clock.now + jumpMs;
+  const ids = Array.from({ length: 40 }, (_, at) => message(`id ${at}`));
+  const window = { idsPerSegment: 16, segmentsMax: 8, windowMs: DAY_MS };
+  const first = fixture({ worker: { window }, clock });
+  await first.log.append(0, ids);
+  await first.worker.start();
+  await processed(first);
+  const { stores, log } = first;
+  let worker = first.worker;
+  for (const restarts of [false, true]) {
+    if (restarts) {
+      await worker.stop();
+      clock.now += 3_600_000;
     }
-    await worker.stop();
-  });
-}
+    jumpMs = 400 * DAY_MS;
+    if (restarts) {
+      worker = fixture({ worker: { window }, clock, log, stores }).worker;
+      await worker.start();
+    }
+    await log.append(0, [message(`at the jump, ${restarts}`)]);
+    await processed({ worker });
+    jumpMs = 0;
+    await log.append(0, [message(`after the jump, ${restarts}`), ...ids]);
+    await processed({ worker });
+    assert.equal((await outputValues(log)).length, ids.length + (restarts ? 4 : 2));
+  }
+  await worker.stop();
+});

@@ -17,11 +17,10 @@ import { seedOf } from "./load-window.ts";
 import { IdReader, readPage } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
 import { restoreSnapshot } from "./restore-snapshot.ts";
-import { SourceWindow } from "./source-window.ts";
 import { InputResults } from "./input-results.ts";
 import { SteadyTime } from "./steady-time.ts";
 import { Snapshots, type SnapshotSource } from "./take-snapshot.ts";
-import type { Window } from "./window.ts";
+import type { OpenWindow, Window } from "./window.ts";
 import { findByInput } from "./find-by-input.ts";
 import { readStoredOrigin } from "./origin.ts";
 import { checkWorkerOptions } from "./worker-options.ts";
@@ -38,10 +37,19 @@ const NO_WINDOW: WindowStatistics = {
   quarantined: [],
 };
 
-/** One partition's deduplication. LIMIT_EXCEEDED, MALFORMED_REQUEST or PARTITION_UNKNOWN when the options are outside the limits. */
-export function createPartitionWorker(options: WorkerOptions, dependencies: WorkerDependencies): PartitionWorker {
+const openSegmentedWindow: OpenWindow = (options, stores, environment) => SegmentedWindow.open(options, stores, environment);
+
+/**
+ * One partition's deduplication, with a segmented window (DDD6); another one is for comparison alone. LIMIT_EXCEEDED, MALFORMED_REQUEST or
+ * PARTITION_UNKNOWN when the options are outside the limits.
+ */
+export function createPartitionWorker(
+  options: WorkerOptions,
+  dependencies: WorkerDependencies,
+  openWindow: OpenWindow = openSegmentedWindow,
+): PartitionWorker {
   checkWorkerOptions(options, dependencies.log.partitions, dependencies.snapshots);
-  return new Worker(options, dependencies);
+  return new Worker(options, dependencies, openWindow);
 }
 
 /** What a window was made from; the output from its `outNext` on comes on top of each. */
@@ -63,6 +71,7 @@ class Worker implements PartitionWorker {
   readonly partition: number;
   readonly #options: WorkerOptions;
   readonly #dependencies: WorkerDependencies;
+  readonly #openWindow: OpenWindow;
   readonly #results = new InputResults();
   readonly #stopping = new AbortController();
   readonly #running = Promise.withResolvers<void>();
@@ -84,10 +93,11 @@ class Worker implements PartitionWorker {
   #attempts = 0;
   #counts = { accepted: 0, duplicate: 0, "dead-lettered": 0, rerouted: 0 };
 
-  constructor(options: WorkerOptions, dependencies: WorkerDependencies) {
+  constructor(options: WorkerOptions, dependencies: WorkerDependencies, openWindow: OpenWindow) {
     this.partition = options.partition;
     this.#options = options;
     this.#dependencies = dependencies;
+    this.#openWindow = openWindow;
     const { clock, log, metrics } = dependencies.environment;
     this.#time = new SteadyTime(clock, (aheadMs) => {
       metrics.count("dedup_clock_jumps_total");
@@ -213,10 +223,10 @@ class Worker implements PartitionWorker {
     }
   }
 
-  /** Undefined: none are taken or restored. The source's layout has none (DD17). */
+  /** Undefined: none are taken or restored. */
   get #snapshots(): SnapshotSource | undefined {
     const { snapshots, log, hash, environment } = this.#dependencies;
-    if (snapshots === undefined || this.#options.window.layout !== "segmented") return undefined;
+    if (snapshots === undefined) return undefined;
     return { snapshots, log, hash, environment, partition: this.partition };
   }
 
@@ -224,15 +234,12 @@ class Worker implements PartitionWorker {
   async #open(session: LogSession): Promise<{ readonly opened: Opened; readonly from: WindowOrigin }> {
     if (this.#opened !== undefined) return { opened: this.#opened, from: "local" };
     const { stores, environment, log, hash } = this.#dependencies;
-    const { layout, segmentsMax } = this.#options.window;
+    const { segmentsMax } = this.#options.window;
     const snapshots = this.#snapshots;
     const { signal } = this.#stopping;
     const isRestored =
       snapshots !== undefined && (await restoreSnapshot({ ...snapshots, stores, segmentsMax, output: session.output }, signal));
-    const window =
-      layout === "segmented"
-        ? await SegmentedWindow.open(this.#options.window, stores, environment)
-        : await SourceWindow.open(this.#options.window, stores, environment);
+    const window = await this.#openWindow(this.#options.window, stores, environment);
     const reader = new IdReader(this.#options, log.partitions, window.idKey, hash);
     this.#opened = { window, reader };
     return { opened: this.#opened, from: isRestored ? "snapshot" : window.appliedOutput === undefined ? "output" : "local" };

@@ -38,7 +38,7 @@ const passed = new Set<string>();
 test("[DD10, DD15] random histories: deaths, power cuts, unknown publishes: each id once within the window, nothing lost", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(STEP, { minLength: 1, maxLength: 40, size: "max" }), async (steps) => {
-      const history = new History("segmented");
+      const history = new History();
       history.live();
       for (const step of steps) await history.run(step);
       await history.finish();

@@ -5,7 +5,7 @@ import { type KeyValue, type KeyValueOperation } from "@concord/ports";
 import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import { ConcordError, silentLog } from "@concord/runtime";
 import type { WindowOptions, WindowStores } from "./api.ts";
-import { SegmentedWindow, type WindowEnvironment } from "./segmented-window.ts";
+import { SegmentedWindow } from "./segmented-window.ts";
 import { IdTable } from "./id-table.ts";
 import { WINDOW_STORE } from "./load-window.ts";
 import { checksum, countingRandom, FastClock, until } from "./test/fixture.ts";
@@ -18,9 +18,9 @@ import {
   JOURNAL_RANGE,
   MANIFEST_KEY,
 } from "./window-format.ts";
-import type { OutputIds } from "./window.ts";
+import type { OutputIds, WindowEnvironment } from "./window.ts";
 
-const OPTIONS: WindowOptions = { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 };
+const OPTIONS: WindowOptions = { idsPerSegment: 16, segmentsMax: 3, windowMs: 0 };
 
 class KilledAt extends Error {}
 

@@ -1,13 +1,13 @@
 import { corrupt } from "@concord/codec";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
-import { assert, toConcordError, type ConcordError, type Environment } from "@concord/runtime";
+import { assert, toConcordError, type ConcordError } from "@concord/runtime";
 import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { loadWindow, type LoadedWindow } from "./load-window.ts";
 import { segmentDiskBytes, Segment, writeSegment, type SegmentIndex } from "./segment.ts";
 import { sortIds } from "./sort-ids.ts";
-import type { MissingSegment, OutputIds, Window, WrittenSegments } from "./window.ts";
+import type { MissingSegment, OutputIds, Window, WindowEnvironment, WrittenSegments } from "./window.ts";
 import {
   encodeJournalEntry,
   encodeManifest,
@@ -27,8 +27,6 @@ interface ActiveSegment {
   oldestMs: number;
   newestMs: number;
 }
-
-export type WindowEnvironment = Pick<Environment, "clock" | "random" | "checksum" | "log" | "failpoint">;
 
 /**
  * A segmented window (DDD6): an active segment in memory with its journal, segments of sorted ids on disk with a filter in memory.

@@ -61,7 +61,7 @@ function tracedReads(reads: bigint[]): (log: MessageLog) => MessageLog {
     });
 }
 
-const WIDE = { worker: { window: { layout: "segmented", idsPerSegment: 16, segmentsMax: 8, windowMs: 0 } } } as const;
+const WIDE = { worker: { window: { idsPerSegment: 16, segmentsMax: 8, windowMs: 0 } } } as const;
 
 test("[DD11] restore: another worker without a window: attached from the snapshot, the output read from outNext on only", async () => {
   const store = new MemorySnapshotStore();

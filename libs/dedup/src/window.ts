@@ -1,6 +1,11 @@
-import type { WindowStatistics } from "./api.ts";
+import type { Environment } from "@concord/runtime";
+import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
 import type { IdTable } from "./id-table.ts";
 import type { SegmentDescription } from "./window-format.ts";
+
+export type WindowEnvironment = Pick<Environment, "clock" | "random" | "checksum" | "log" | "failpoint">;
+
+export type OpenWindow = (options: WindowOptions, stores: WindowStores, environment: WindowEnvironment) => Promise<Window>;
 
 /** Part of the output, to be applied: all of it up to `next`, in output order. */
 export interface OutputIds {

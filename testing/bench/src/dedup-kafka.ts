@@ -165,7 +165,7 @@ function newWorker(log: MessageLog, root: string, partition: number): PartitionW
     metrics: silentMetrics,
     failpoint: (): undefined => undefined,
   };
-  const window = { layout: "segmented", idsPerSegment: Math.ceil(4_000_000 / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 } as const;
+  const window = { idsPerSegment: Math.ceil(4_000_000 / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 } as const;
   const options = {
     partition,
     owner: "bench",

@@ -13,6 +13,7 @@ import type { KeyValue, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
 import type { BenchOptions } from "./bench.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
+import { SourceWindow } from "./source-window.ts";
 
 const MIB = 1024 * 1024;
 const LAYOUTS = ["segmented", "source"] as const;
@@ -70,11 +71,12 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
     limits: { inputBytes: INPUT_BYTES_MAX },
   });
   const stores = countingStores(join(root, "window"));
-  const window: WindowOptions = { layout, idsPerSegment: Math.ceil(ids / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 };
+  const window: WindowOptions = { idsPerSegment: Math.ceil(ids / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 };
   const messages = Math.ceil(ids * TURNS);
   const worker = createPartitionWorker(
     { partition: 0, owner: "bench", idSource: { kind: "header", name: ID_HEADER }, missingId: "dead-letter", page: PAGE, window },
     { log, stores, hash: idHash, environment },
+    layout === "source" ? (...all) => SourceWindow.open(...all) : undefined,
   );
   try {
     await appendAll(log, messages, layout);

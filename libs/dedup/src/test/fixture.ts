@@ -7,6 +7,7 @@ import { silentLog, silentMetrics, type Checksum, type Clock, type Random } from
 import type { IdHash, PartitionWorker, WindowStores, WorkerDependencies, WorkerOptions } from "../api.ts";
 import { ID_HEADER } from "../origin.ts";
 import { createPartitionWorker } from "../partition-worker.ts";
+import type { OpenWindow } from "../window.ts";
 
 export const checksum: Checksum = (bytes, previous) => crc32(bytes, previous);
 export const hash: IdHash = (key, bytes) => createHmac("sha256", key).update(bytes).digest().subarray(0, 16);
@@ -50,7 +51,7 @@ export const OPTIONS: WorkerOptions = {
   idSource: { kind: "header", name: ID_HEADER },
   missingId: "dead-letter",
   page: { messages: 4, bytes: 1 << 20 },
-  window: { layout: "segmented", idsPerSegment: 16, segmentsMax: 3, windowMs: 0 },
+  window: { idsPerSegment: 16, segmentsMax: 3, windowMs: 0 },
 };
 
 export function message(id: string | undefined, value = `value of ${id}`): NewMessage {
@@ -119,6 +120,7 @@ export interface FixtureOptions {
   readonly worker?: Partial<WorkerOptions>;
   readonly snapshots?: WorkerDependencies["snapshots"];
   readonly metrics?: WorkerDependencies["environment"]["metrics"];
+  readonly openWindow?: OpenWindow;
   readonly seenLog?: (log: MessageLog) => MessageLog;
   readonly seenStores?: (stores: WindowStores) => WindowStores;
 }
@@ -138,7 +140,7 @@ export function fixture(options: FixtureOptions = {}): Fixture {
   const seenStores = life.guard<WindowStores>(options.seenStores === undefined ? stores : options.seenStores(stores));
   const snapshots = options.snapshots === undefined ? {} : { snapshots: options.snapshots };
   const dependencies = { log: seenLog, stores: seenStores, hash, environment, ...snapshots };
-  const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, dependencies);
+  const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, dependencies, options.openWindow);
   return { log, stores, clock, life, worker };
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { dice, MemoryMessageLog, type PublishFault } from "@concord/port-contracts";
 import { type LogMessage } from "@concord/ports";
 import { MemoryWindowStores } from "./memory-window-stores.ts";
-import type { InputResult, WindowOptions } from "../api.ts";
+import type { InputResult } from "../api.ts";
 import { partitionOfId } from "../murmur2.ts";
 import { readOrigin } from "../origin.ts";
 import { all, FastClock, fixture, Life, message, textOf, turn, until, utf8, type Fixture } from "./fixture.ts";
@@ -43,17 +43,12 @@ export class History {
   readonly clock = new FastClock();
   readonly results = new Map<bigint, InputResult>();
   readonly passed = new Set<string>();
-  readonly #layout: WindowOptions["layout"];
   #sent = 0;
   #now!: Fixture;
 
-  constructor(layout: WindowOptions["layout"]) {
-    this.#layout = layout;
-  }
-
   live(hits = Infinity): void {
     const { log, stores, clock } = this;
-    const window = { layout: this.#layout, idsPerSegment: IDS_PER_SEGMENT, segmentsMax: SEGMENTS_MAX, windowMs: 0 };
+    const window = { idsPerSegment: IDS_PER_SEGMENT, segmentsMax: SEGMENTS_MAX, windowMs: 0 };
     this.#now = fixture({ log, stores, clock, life: new Life(hits), worker: { window } });
     this.#now.worker.start().catch(() => undefined);
   }
@@ -180,7 +175,7 @@ function checkResult(
 export async function runDedupHistory(seed: number): Promise<{ readonly sent: number }> {
   const below = dice(seed);
   const steps = Array.from({ length: 1 + below(STEPS_MAX) }, () => drawStep(below));
-  const history = new History("segmented");
+  const history = new History();
   history.live();
   for (const step of steps) await history.run(step);
   await history.finish();

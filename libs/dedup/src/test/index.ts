@@ -1,2 +1,3 @@
+export { checksum, countingRandom, FastClock, fixture, message, outputValues, processed } from "./fixture.ts";
 export { MemoryWindowStores } from "./memory-window-stores.ts";
 export { runDedupHistory } from "./history.ts";

@@ -9,7 +9,7 @@ const HISTORIES = 6;
 
 /**
  * Random histories of libs by themselves: one group's owners over scripted answers of log and rows, who apply commits themselves or leave that to replicas
- * (TXD14); one partition's dedup windows of both layouts (DD17); three nodes' logged batches. There are moments in them that whole services
+ * (TXD14); one partition's dedup window; three nodes' logged batches. There are moments in them that whole services
  * seldom meet, or that they meet on other engines alone. Each checks itself and throws at the first wrong state.
  */
 export async function runHistoriesScenario({ world }: Cluster): Promise<Outcomes> {

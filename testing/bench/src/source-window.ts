@@ -1,13 +1,20 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { assert } from "@concord/runtime";
-import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
-import type { WindowEnvironment } from "./segmented-window.ts";
-import { ID_WORDS, unpackIds } from "./id-words.ts";
-import { SOURCE_AGEING_PASS_IDS } from "./limits.ts";
-import type { OutputIds, Window } from "./window.ts";
-import { ID_KEY_BYTES } from "./window-format.ts";
+import {
+  ID_KEY_BYTES,
+  ID_WORDS,
+  unpackIds,
+  type OutputIds,
+  type Window,
+  type WindowEnvironment,
+  type WindowOptions,
+  type WindowStatistics,
+  type WindowStores,
+} from "@concord/dedup";
 
+/** Ids one ageing pass takes (DD17). */
+export const SOURCE_AGEING_PASS_IDS = 4096;
 const STORE = "source";
 const FORMAT_VERSION = 1;
 const HEAD_KEY = Uint8Array.of(0x01);

@@ -2,15 +2,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type KeyValue, type KeyValueOperation } from "@concord/ports";
-import { MemoryWindowStores } from "./test/memory-window-stores.ts";
+import { checksum, countingRandom, FastClock, fixture, MemoryWindowStores, message, outputValues, processed } from "@concord/dedup/testing";
+import type { OutputIds, WindowOptions } from "@concord/dedup";
 import { silentLog } from "@concord/runtime";
-import type { WindowOptions } from "./api.ts";
-import { SOURCE_AGEING_PASS_IDS } from "./limits.ts";
-import { SourceWindow } from "./source-window.ts";
-import { checksum, countingRandom, FastClock } from "./test/fixture.ts";
-import type { OutputIds } from "./window.ts";
+import { SOURCE_AGEING_PASS_IDS, SourceWindow } from "./source-window.ts";
 
-const OPTIONS: WindowOptions = { layout: "source", idsPerSegment: 16, segmentsMax: 1, windowMs: 0 };
+const OPTIONS: WindowOptions = { idsPerSegment: 16, segmentsMax: 1, windowMs: 0 };
 const ENVIRONMENT = { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint: () => undefined };
 
 function idWords(first: number, count: number): Uint32Array {
@@ -80,4 +77,13 @@ test("[DD17] ageing: by time: only what is too old", async () => {
   await window.age(1501);
   assert.deepEqual([...(await window.lookUp(idWords(0, 8)))], [0, 0, 0, 0, 1, 1, 1, 1]);
   assert.deepEqual([window.statistics(2500).windowMs, window.statistics(2500).droppedByTime], [500, 4]);
+});
+
+test("processing: the source's layout: the same results (DD17)", async () => {
+  const { log, worker } = fixture({ openWindow: (...all) => SourceWindow.open(...all) });
+  await worker.start();
+  await log.append(0, [message("a"), message("b"), message("a")]);
+  await processed({ worker });
+  assert.deepEqual(await outputValues(log), ["value of a", "value of b"]);
+  await worker.stop();
 });
