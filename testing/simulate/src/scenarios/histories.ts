@@ -1,4 +1,5 @@
 import { runDedupHistory } from "@concord/dedup/testing";
+import { runLockHistory } from "@concord/locks/testing";
 import { runBatchHistory } from "@concord/logged-batch/testing";
 import { runTransactionHistory } from "@concord/transactions/testing";
 import type { Cluster } from "../cluster.ts";
@@ -9,7 +10,7 @@ const HISTORIES = 6;
 
 /**
  * Random histories of libs by themselves: one group's owners over scripted answers of log and rows, who apply commits themselves or leave that to replicas
- * (TXD14); one partition's dedup window; three nodes' logged batches. There are moments in them that whole services
+ * (TXD14); one partition's dedup window; one lock table beside a model (TX4, TXD9), audited after each step; three nodes' logged batches. There are moments in them that whole services
  * seldom meet, or that they meet on other engines alone. Each checks itself and throws at the first wrong state.
  */
 export async function runHistoriesScenario({ world }: Cluster): Promise<Outcomes> {
@@ -25,7 +26,9 @@ export async function runHistoriesScenario({ world }: Cluster): Promise<Outcomes
     note("batches", seed, `${batches.acknowledged} of ${batches.sent} acknowledged, ${batches.torn} torn before the replay`);
     const { sent } = await runDedupHistory(seed);
     note("windows", seed, `${sent} messages`);
-    outcomes.ok += transactions.acknowledged + batches.acknowledged + sent;
+    const locks = runLockHistory(seed);
+    note("locks", seed, `${locks.steps} steps, ${locks.deadlocks} deadlocks`);
+    outcomes.ok += transactions.acknowledged + batches.acknowledged + sent + locks.steps;
     outcomes.info += transactions.sent - transactions.acknowledged + batches.sent - batches.acknowledged;
   }
   return outcomes;
