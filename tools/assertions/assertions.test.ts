@@ -1,8 +1,10 @@
 // Each form of a function is seeded once and counted; the protocol libs that have their assertions keep them.
 import assert from "node:assert/strict";
+import { globSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { test } from "node:test";
 import { countIn, countInLib } from "./count.ts";
+import { ASSERTION_FAULTS } from "./faults/faults.ts";
 import { ASSERTED_LIBS, ASSERTIONS_PER_FUNCTION_MIN } from "./protocol-libs.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -48,5 +50,14 @@ for (const lib of ASSERTED_LIBS) {
   test(`assertions: ${lib}: at least ${ASSERTIONS_PER_FUNCTION_MIN} per function (style rule 5)`, () => {
     const { functions, assertions } = countInLib(ROOT, lib);
     assert.ok(functions > 0 && assertions >= functions * ASSERTIONS_PER_FUNCTION_MIN, `${assertions} in ${functions} functions`);
+  });
+}
+
+for (const { message, file, search } of ASSERTION_FAULTS) {
+  test(`assertions: the fault for "${message}" in ${file}: fits the code, and the assertion is there`, () => {
+    assert.equal(readFileSync(resolve(ROOT, file), "utf8").split(search).length, 2, "the text to patch is there once");
+    const [, lib] = file.split("/");
+    const texts = globSync(`libs/${lib}/src/*.ts`, { cwd: ROOT }).map((path) => readFileSync(resolve(ROOT, path), "utf8"));
+    assert.ok(texts.some((text) => text.includes(`${message}"`)));
   });
 }

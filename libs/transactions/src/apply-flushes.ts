@@ -41,13 +41,16 @@ export class ApplyFlushes implements Finishing {
 
   /** Applies run beside appends; the mark goes with this one. */
   sent(): void {
+    assert(!this.#appending, "TXD10: one append in flight");
     this.#appending = true;
     this.#idle?.cancel();
   }
 
   logged(flush: Flush): void {
-    this.#appending = false;
     const { seq, bytes, decided } = flush.request;
+    assert(this.#appending, "what is logged was sent");
+    assert(seq === nextSeq(this.#lastSeq), "an entry follows the last one logged");
+    this.#appending = false;
     this.#lastSeq = seq;
     this.#kept.push({ seq, bytes: bytes.length });
     // The append told the log: a trim of its own would be one more lightweight transaction on Cassandra.
@@ -62,6 +65,7 @@ export class ApplyFlushes implements Finishing {
   }
 
   drain(): void {
+    assert(this.#toApply.length === 0 && !this.#applying, "I4: what is logged is applied before the master ends");
     if (this.#applied.seq === this.#lastSeq && this.#kept.length > 0) this.#trim();
   }
 
@@ -132,6 +136,7 @@ export class ApplyFlushes implements Finishing {
     const { groupLog, settings, log } = context;
     if (this.#applied.epoch !== owner.epoch) return;
     this.#idle?.cancel();
+    assert(this.#applied.seq <= this.#lastSeq, "I4: the log drops only what it has");
     this.#told(this.#applied.seq);
     groupLog.advance({ ...owner, decided: this.#applied }, settings.storageTimeoutMs).catch((error: unknown) => {
       log.debug("trim failed", { group: settings.group, reason: toConcordError(error).message });

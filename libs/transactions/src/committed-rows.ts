@@ -105,6 +105,8 @@ export class CommittedRows {
   }
 
   #keep(text: string, image: RowImage): void {
+    const before = this.#rows.get(text);
+    assert(before === undefined || before.seq <= this.#appliedSeq, "I3: a stored row never takes the place of a logged one");
     this.#rows.set(text, { image, seq: this.#appliedSeq, isRead: true });
     this.#evict();
   }
@@ -149,6 +151,7 @@ export class CommittedRows {
   /** Everything up to here is applied at quorum: storage has it. */
   applied(seq: Seq): void {
     assert(seq >= this.#appliedSeq, "I4: applied only grows");
+    assert(seq <= (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I4: applied only after it was logged");
     this.#appliedSeq = seq;
     while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) {
       const { items, rows } = this.#unapplied.shift()!;
@@ -156,6 +159,7 @@ export class CommittedRows {
       if (this.#options.local !== undefined) this.#dropUnread(items);
     }
     assert(this.#unappliedRows >= 0, "I3: a row is unapplied once per flush");
+    assert(this.#unapplied.length > 0 || this.#unappliedRows === 0, "I3: every unapplied row is of a flush");
     this.#evict();
   }
 
@@ -174,6 +178,7 @@ export class CommittedRows {
       this.#rows.set(text, { image, seq, isRead: false });
       return;
     }
+    assert(row.seq < seq, "TX4, I5: a row changes once in a flush, in log order");
     row.image = image;
     row.seq = seq;
   }

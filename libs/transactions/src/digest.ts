@@ -1,6 +1,6 @@
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation } from "@concord/rows";
-import { ConcordError, TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
+import { assert, ConcordError, TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { TableWrite } from "./pending-rows.ts";
 
@@ -16,7 +16,9 @@ export interface Payload {
 }
 
 export function payloadOf(writes: readonly TableWrite[]): Payload {
-  return { writes, digest: digestOf(writes) };
+  const digest = digestOf(writes);
+  assert((digest === NO_WRITES) === (writes.length === 0), "TXD7: only no writes have the digest of none");
+  return { writes, digest };
 }
 
 /** IDEMPOTENCY_MISMATCH unless the id came with the payload of digest `known` before. */
@@ -47,6 +49,7 @@ function earlierDigestOf(writes: readonly TableWrite[], checksum: Checksum): big
     writer.bytes(encodeMutation(kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: write.columns, timestampUs }));
   }
   const bytes = writer.finish();
+  assert(bytes.length < HASHED, "a digest of the earlier form is known by its length");
   return (BigInt(checksum(bytes) >>> 0) << 32n) | BigInt(bytes.length);
 }
 

@@ -1,5 +1,5 @@
 import type { GroupOwner } from "@concord/ports";
-import { ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import type { GroupContext } from "./group-context.ts";
 import { epochFenced } from "./group-commit.ts";
 
@@ -31,6 +31,7 @@ export class EpochCheck {
   }
 
   #runNext(): Promise<void> {
+    assert(this.#next !== undefined, "what waits for the next check shares it");
     this.#next = undefined;
     return this.#run();
   }

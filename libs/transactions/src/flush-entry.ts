@@ -1,7 +1,7 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
 import type { Mutation } from "@concord/ports";
 import { decodeMutation, encodeMutation } from "@concord/rows";
-import { assert, timeIdFromBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, timeIdFromBytes, TIMESTAMP_ZERO, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /**
  * The content of a group log entry: one flush. The outcome rows (TXD7) are not written out: they follow from the transactions' ids,
@@ -37,6 +37,7 @@ export type WhoApplies = "owner applies" | "replicas apply";
 export function encodeFlushed(transaction: FlushedTransaction, who: WhoApplies): Uint8Array {
   const mutations = who === "owner applies" ? transaction.mutations : [];
   assert(transaction.kind === "committed" || transaction.mutations.length === 0, "an aborted id writes nothing");
+  assert(transaction.timestampUs > TIMESTAMP_ZERO, "TX7: a decision has a timestamp of its own");
   const writer = new ByteWriter(512);
   writer.u8(transaction.kind === "committed" ? COMMITTED : ABORTED).hex(transaction.id);
   writer.i64(transaction.timestampUs).u64(transaction.digest).varint(mutations.length);

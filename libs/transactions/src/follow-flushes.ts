@@ -1,5 +1,5 @@
 import type { DecidedMark } from "@concord/ports";
-import { assert, backoff, toConcordError, type Seq } from "@concord/runtime";
+import { assert, backoff, nextSeq, toConcordError, type Seq } from "@concord/runtime";
 import type { Finishing, FinishingOptions } from "./finishing.ts";
 import type { Flush } from "./flush.ts";
 import { REPEAT_BACKOFF } from "./limits.ts";
@@ -38,6 +38,8 @@ export class FollowFlushes implements Finishing {
   logged(flush: Flush): void {
     const { seq, epoch, decided } = flush.request;
     assert(decided.seq === this.#logged.seq, "an append carries the mark of the entry before");
+    assert(seq === nextSeq(this.#logged.seq), "an entry follows the last one logged");
+    assert(epoch >= this.#logged.epoch, "TXD1: epochs only grow");
     this.#logged = { seq, epoch };
     this.#applied(decided.seq);
     this.#wait();
@@ -67,6 +69,7 @@ export class FollowFlushes implements Finishing {
     const { context, signal, owner } = this.#options;
     const { groupLog, settings, failpoint } = context;
     const retry = backoff(context.clock, REPEAT_BACKOFF, signal);
+    assert(!this.#isAdvancing, "one mark is on its way alone");
     this.#isAdvancing = true;
     while (!signal.aborted && this.#appliedSeq < this.#logged.seq) {
       const decided = this.#logged;

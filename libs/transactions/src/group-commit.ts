@@ -72,6 +72,7 @@ export class GroupCommit {
   constructor(context: GroupContext, start: GroupCommitStart, events: GroupCommitEvents) {
     this.#context = context;
     const { epoch, owner } = start;
+    assert(start.lastEpoch <= epoch, "TXD1: no entry is of an epoch after the master's");
     this.#labels = { group: context.settings.group };
     this.#owner = { group: context.settings.group, epoch, owner };
     this.#lastSeq = start.lastSeq;
@@ -94,7 +95,9 @@ export class GroupCommit {
 
   /** Flushes logged and not applied yet. */
   get unapplied(): number {
-    return Number(this.#lastSeq - this.appliedSeq);
+    const count = Number(this.#lastSeq - this.appliedSeq);
+    assert(count >= 0, "I4: applied only after it was logged");
+    return count;
   }
 
   /** Everything up to here is applied at quorum. */
@@ -119,6 +122,7 @@ export class GroupCommit {
   enqueue(item: CommitItem): void {
     assert(!this.#stopped.signal.aborted, "nothing is committed after the end");
     assert(item.flushed.timestampUs > this.#ceilingUs, "TX31: queue order is timestamp order");
+    assert(!this.#appliesRows || item.flushed.mutations.length === 0, "TXD14: rows that replicas apply are not in the content as well");
     this.#ceilingUs = item.flushed.timestampUs;
     this.#queue.push(item);
     this.#pump();
@@ -229,15 +233,21 @@ export class GroupCommit {
     const items = this.#queue.splice(0, count);
     const seq = nextSeq(this.#lastSeq);
     const parts = items.map((item) => item.encoded);
+    const timestampCeilingUs = items.at(-1)!.flushed.timestampUs;
+    assert(
+      items.every(({ flushed }) => flushed.timestampUs <= timestampCeilingUs),
+      "TXD4, TX31: the ceiling is above every timestamp of the flush",
+    );
     const request: AppendRequest = {
       ...this.#owner,
       seq,
       previousEpoch: this.#lastEpoch,
-      timestampCeilingUs: items.at(-1)!.flushed.timestampUs,
+      timestampCeilingUs,
       bytes: sealFlush(newFlushId(random), parts, this.#appliesRows ? "replicas apply" : "owner applies", checksum),
       rows: this.#appliesRows ? rowsOf(settings.group, items, seq) : new Uint8Array(),
       decided: this.#finishing.decided,
     };
+    assert(request.decided.seq <= this.#lastSeq, "I4: the mark is of entries before this one");
     return { items, request, spans: appendSpans(items) };
   }
 
@@ -289,10 +299,12 @@ export class GroupCommit {
     // An append to replicas that apply is short; where the owner applies it is a lightweight transaction.
     if (!this.#appliesRows) this.#gathering.logged(this.#queue.length, this.#context.clock.monotonicMs());
     this.#finishing.logged(flush);
+    assert(this.unapplied <= settings.limits.pendingFlushesMax, "flushes that are logged and not applied are bounded");
     this.#pump();
   }
 
   #onApplied(seq: Seq): void {
+    assert(seq === this.appliedSeq && seq <= this.#lastSeq, "I4: applied only after it was logged");
     this.#events.onApplied(seq);
     this.#pump();
     this.#settleDrained();

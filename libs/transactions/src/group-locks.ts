@@ -49,13 +49,13 @@ export class GroupLocks {
   }
 
   #decided(transaction: LockingTransaction, key: string, decision: LockDecision): Promise<void> | undefined {
+    assert(!this.#waits.has(transaction.id), "a transaction waits for one lock at a time");
     let wait: Promise<void> | undefined;
     if (decision.outcome === "queued") {
-      assert(!this.#waits.has(transaction.id), "a transaction waits for one lock at a time");
       wait = new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, resolve, reject }));
     }
     this.#granted(decision.granted);
-    for (const victim of decision.victims) if (victim !== transaction.id) this.#onDoomed(victim as TimeId, deadlock());
+    for (const victim of decision.victims) if (victim !== transaction.id) this.#doom(victim as TimeId, deadlock());
     if (decision.outcome === "deadlock") throw deadlock();
     if (decision.outcome === "expired") throw timeout();
     return wait;
@@ -82,7 +82,13 @@ export class GroupLocks {
   tick(nowMs: number): void {
     const { expired, granted } = this.#table.tick(nowMs);
     this.#granted(granted);
-    for (const { transactionId } of expired) this.#onDoomed(transactionId as TimeId, timeout());
+    for (const { transactionId } of expired) this.#doom(transactionId as TimeId, timeout());
+    assert(this.#waits.size === this.#table.stats().waiting, "every request in the table's queues is waited for");
+  }
+
+  #doom(id: TimeId, error: ConcordError): void {
+    this.#onDoomed(id, error);
+    assert(!this.#waits.has(id), "what a deadlock or a time limit ended waits no more");
   }
 
   stats(): ReturnType<LockTable["stats"]> {

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@concord/runtime";
+import { assert, type Clock, type Timer } from "@concord/runtime";
 
 interface Waiting {
   readonly dueAtMs: number;
@@ -25,6 +25,7 @@ export class IdleMarks {
     const nowMs = this.#clock.monotonicMs();
     this.#waiting.set(master, { dueAtMs: nowMs + idleMs, aloneAtMs: nowMs + Math.max(idleMs, aloneMs), leave });
     this.#setTimer(nowMs);
+    assert(this.#timer !== undefined, "a mark that waits leaves without another append");
   }
 
   cancel(master: object): void {

@@ -53,6 +53,7 @@ export class LargeCommits {
   #taken(bytes: number, enteredMs: number): LargeCommit {
     let fromMs = enteredMs;
     let waitsFromMs: number | undefined;
+    let hasLeft = false;
     return {
       waits: () => {
         assert(waitsFromMs === undefined, "a transaction waits for one lock at a time");
@@ -64,8 +65,10 @@ export class LargeCommits {
         waitsFromMs = undefined;
       },
       leave: () => {
+        assert(!hasLeft, "a commit leaves once");
+        hasLeft = true;
         this.#bytes -= bytes;
-        assert(this.#bytes >= 0, "a commit leaves once");
+        assert(this.#bytes >= 0, "what leaves was counted");
         // One that ended while it waited did not do its work: its time is no measure.
         if (waitsFromMs === undefined) this.#measure(bytes, this.#clock.monotonicMs() - fromMs);
       },
@@ -82,6 +85,7 @@ export class LargeCommits {
       this.#loweredAtMs = nowMs;
       this.#bytesMax = Math.max(LARGE_COMMIT_BYTES, this.#bytesMax * LARGE_COMMITS_LESS);
     }
+    assert(this.#bytesMax >= LARGE_COMMIT_BYTES && this.#bytesMax <= LARGE_COMMITS_BYTES_MAX, "the limit stays in its bounds");
   }
 
   #refusal(): ConcordError {

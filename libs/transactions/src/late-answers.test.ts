@@ -1,4 +1,5 @@
 // What comes late: reads that outlive their transaction, ids of a time our clock has not reached.
+import { ConcordError } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { albumKey, fails, insert, int, photoKey, plain, settle, TestFixture, text, timestamp, update } from "./test/fixture.ts";
@@ -38,6 +39,27 @@ test("[TX4] row cache: a read outlives its rolled back transaction: what others 
   assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
 });
 
+test("[TX6] row cache: a read outlives its rolled back transaction: what others logged meanwhile, not applied yet, is not hidden", async () => {
+  const fixture = new TestFixture();
+  await (await fixture.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
+  await settle();
+  const client = await fixture.open();
+  await fixture.clock.advance(10_000);
+  const slow = holdNextRead(fixture);
+  const gone = client.begin();
+  const starting = gone.start(albumKey(1)).catch(() => undefined);
+  await settle();
+  gone.rollback();
+  fixture.rows.hold();
+  await client.execute([update(albumKey(1), { public_photos: int(2) })]);
+  slow.release();
+  await starting;
+  const later = client.begin();
+  assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
+  fixture.rows.release();
+  await settle();
+});
+
 test("[TXD7] takeover: the earlier master's clock was ahead: what it committed is not answered aborted", async () => {
   const fixture = new TestFixture();
   const aheadMs = 60_000;
@@ -63,6 +85,25 @@ test("[TXD7] outcome: the master ends while its row is read: OUTCOME_UNKNOWN, no
   client.group.stop();
   slow.release();
   await assert.rejects(asked, { code: "OUTCOME_UNKNOWN" });
+});
+
+test("[TXD7] outcome: the rows of its time cannot be read: the error is the answer, and they are read when it is asked for again", async () => {
+  const fixture = new TestFixture();
+  const first = await fixture.open();
+  const id = fixture.id();
+  await first.execute([insert(albumKey(1), { public_photos: int(1) })], id);
+  await settle();
+  await first.group.drain();
+  const second = await fixture.open();
+  const { rows } = fixture;
+  const readRange = rows.readRange.bind(rows);
+  rows.readRange = () => {
+    rows.readRange = readRange;
+    return Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "no majority answers"));
+  };
+  await fails("REPLICAS_UNAVAILABLE", second.group.serving().resolveOutcome(id, second.deadline()));
+  const resolved = await second.group.serving().resolveOutcome(id, second.deadline());
+  assert.equal(resolved.kind, "committed");
 });
 
 test("[TX6] write: refused for its locks after its row was looked at: a later commit has nothing of it", async () => {

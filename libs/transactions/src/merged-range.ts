@@ -25,6 +25,13 @@ export async function readMergedRange(
   changes: readonly ChangedRow[],
   readPage: (range: RowRange) => Promise<RowPage>,
 ): Promise<MergedPage> {
+  const direction = range.reverse ? -1 : 1;
+  assert(
+    changes.every(
+      ({ image }, at) => at === 0 || direction * compareClustering(changes[at - 1]!.image.key.clustering, image.key.clustering) < 0,
+    ),
+    "TX28: changes are in the range's order",
+  );
   const rows: RowImage[] = [];
   let at = 0;
   let after = range.after;
@@ -57,6 +64,7 @@ function endOf(range: RowRange, changes: readonly ChangedRow[], from: number, ne
 function mergePage(range: RowRange, stored: readonly RowImage[], changes: readonly ChangedRow[]): RowImage[] {
   if (changes.length === 0) return [...stored];
   const byText = new Map(changes.map(({ text, image }) => [text, image]));
+  assert(byText.size === changes.length, "a row has one change");
   const merged: RowImage[] = [];
   for (const image of stored) {
     const text = keyText(image.key);

@@ -35,6 +35,7 @@ export class OpenTransactions {
     assert(!this.#open.has(transaction.id), "an id is open once");
     assert(transaction.state.kind === "open", "what opens is not decided");
     this.#open.set(transaction.id, transaction);
+    assert(this.#open.size <= this.#context.settings.limits.openTransactionsMax, "what is open is bounded");
     this.#timer ??= this.#context.clock.setTimer(TICK_MS, () => this.#tick());
   }
 
@@ -79,7 +80,6 @@ export class OpenTransactions {
 
   #end(transaction: Transaction, error: ConcordError): void {
     assert(transaction.hasLocks, "a transaction ends once");
-    assert(this.#open.get(transaction.id) === transaction, "what ends was open here");
     transaction.state = { kind: "aborted", error };
     this.#remove(transaction);
     // an id whose stored outcome was found while it opened keeps that outcome (TXD7)
@@ -89,6 +89,8 @@ export class OpenTransactions {
   }
 
   #remove(transaction: Transaction): void {
+    assert(this.#open.get(transaction.id) === transaction, "what ends was open here");
+    assert(!transaction.hasLocks, "what ends is decided before its locks go");
     this.#open.delete(transaction.id);
     transaction.leave();
   }
@@ -98,12 +100,14 @@ export class OpenTransactions {
     const nowMs = this.#context.clock.monotonicMs();
     this.#locks.tick(nowMs);
     for (const transaction of Array.from(this.#open.values())) this.#look(transaction, nowMs);
+    assert(this.#open.size > 0 || this.#locks.stats().held === 0, "TX4: locks go with their transactions");
     this.#onTick();
     if (this.#open.size > 0) this.#timer = this.#context.clock.setTimer(TICK_MS, () => this.#tick());
   }
 
   #look(transaction: Transaction, nowMs: number): void {
     const { state } = transaction;
+    assert(transaction.hasLocks, "what ended is not open");
     if (state.kind === "committing") {
       for (const waiter of state.waiters.filter((one) => one.answerByMs <= nowMs)) {
         state.waiters.splice(state.waiters.indexOf(waiter), 1);

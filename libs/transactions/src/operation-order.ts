@@ -14,6 +14,7 @@ export class OperationOrder {
   #tail: Promise<unknown> | undefined;
 
   constructor(answersKeptMax: number, queuedMax: number) {
+    assert(answersKeptMax > 0 && queuedMax > 0, "the last answer is kept, and an operation may wait");
     this.#answersKeptMax = answersKeptMax;
     this.#queuedMax = queuedMax;
   }
@@ -36,6 +37,7 @@ export class OperationOrder {
     this.#answers[number % this.#answersKeptMax] = answer;
     if (!(answer instanceof Promise)) return answer;
     this.#running += 1;
+    assert(this.#running <= this.#queuedMax, "operations that wait are bounded");
     const done = (): void => {
       assert(this.#running > 0, "an operation ends once");
       this.#running -= 1;

@@ -64,6 +64,7 @@ export class TransactionOperations {
     const texts = keys.map(keyText);
     const afterwards = (): Rows | Promise<Rows> => {
       this.#transaction.requireOpen();
+      assert(this.#holdsAll(texts, mode), "TX4: a row is read under the lock that was asked for");
       return read === "skip" ? keys.map(() => undefined) : this.#read(keys, texts);
     };
     const wait = this.#acquireAll(texts, mode);
@@ -103,6 +104,7 @@ export class TransactionOperations {
     const wait = locks.acquireRange(this.#transaction, partitionText(range.table, range.partition), this.#lockDeadlineMs(nowMs), nowMs);
     if (wait !== undefined) await wait;
     this.#transaction.requireOpen();
+    assert(locks.isRangeLocked(partitionText(range.table, range.partition)), "TXD6: a range is read while it is locked");
     const page = await this.#range(range, this.#transaction.pending.imagesOfTable(range.table));
     return { rows: page.rows.map((image) => this.#row(image)!), next: page.next };
   }
@@ -128,6 +130,7 @@ export class TransactionOperations {
         const row = baseRowOf(definition, first.index, this.#row(image)!);
         if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
       }
+      assert(rows.length <= limit, "a page of an index query is bounded");
       after = page.next;
       if (after === undefined || rows.length === limit) return { rows, next: after };
     }
@@ -175,6 +178,7 @@ export class TransactionOperations {
 
   #writeRead(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
     this.#transaction.requireOpen();
+    assert(this.#holdsAll(texts, "exclusive"), "TX4: a row is written under its exclusive lock");
     const reads = this.#images(writes, texts);
     if (reads.length === 0) return this.#buffer(writes, texts);
     return Promise.all(reads).then(() => {
@@ -187,6 +191,7 @@ export class TransactionOperations {
   #buffer(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
     const add = (): void => {
       for (let at = 0; at < writes.length; at += 1) this.#transaction.pending.add(texts[at]!, writes[at]!);
+      assert(this.#transaction.pending.size <= this.#transaction.writeCount, "TX4: every row that is written was counted");
     };
     if (writes.some(({ definition }) => scannableTables(definition).size > 0)) return this.#lockIndexes(writes, texts).then(add);
     add();
@@ -244,7 +249,9 @@ export class TransactionOperations {
   }
 
   #scan(definition: TableDefinition, { index, range }: IndexScan): ReturnType<CommittedRows["range"]> {
-    const { pending, held } = this.#transaction;
+    const { pending, held, id } = this.#transaction;
+    const isLocked = this.#context.locks.holds(id, partitionText(range.table, range.partition), "shared");
+    assert(isLocked, "TXD6: an index partition is scanned under its lock");
     const committedOf = (text: string): RowImage => {
       const image = held.get(text);
       assert(image !== undefined, "a row with indexes was read under its lock");
@@ -271,6 +278,7 @@ export class TransactionOperations {
     const count = (rows: number): void => transaction.countRead(rows, this.#context.settings.limits);
     const page = await this.#context.committed.range(range, pending, count);
     transaction.requireOpen();
+    assert(page.rows.length <= range.limit, "a page of a range is bounded");
     for (const image of page.rows) this.#noteRead(image);
     return page;
   }
@@ -311,6 +319,11 @@ export class TransactionOperations {
   #row(image: RowImage): Row | undefined {
     const row = liveRow(image);
     return row === undefined || row.newestUs < PENDING_US - 1n ? row : { ...row, newestUs: TIMESTAMP_ZERO };
+  }
+
+  #holdsAll(texts: readonly string[], mode: LockMode): boolean {
+    const { id } = this.#transaction;
+    return texts.every((text) => this.#context.locks.holds(id, text, mode));
   }
 
   /** Undefined: all are held now. */

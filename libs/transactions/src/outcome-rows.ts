@@ -1,7 +1,18 @@
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type Mutation, type RowImage, type RowKey, type RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, isTimestampUs, seqOf, timeIdFromBytes, timeIdMs, type Seq, type TimeId, type TimestampUs } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  isTimestampUs,
+  SEQ_NONE,
+  seqOf,
+  timeIdFromBytes,
+  timeIdMs,
+  type Seq,
+  type TimeId,
+  type TimestampUs,
+} from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { FlushedTransaction } from "./flush-entry.ts";
 
@@ -34,6 +45,7 @@ export function outcomeSliceOf(id: TimeId): number {
 
 /** The outcome rows of the flush with this seq: whole rows, since no other flush writes them. */
 export function outcomeMutations(group: string, transactions: readonly FlushedTransaction[], seq: Seq): Mutation[] {
+  assert(seq > SEQ_NONE, "an outcome is of a logged entry");
   const slices = new Map<number, FlushedTransaction[]>();
   for (const transaction of transactions) {
     const slice = outcomeSliceOf(transaction.id);
@@ -100,10 +112,13 @@ function encodeOutcomes(transactions: readonly FlushedTransaction[]): Uint8Array
     writer.hex(id).u8(kind === "committed" ? COMMITTED : ABORTED);
     writer.i64(timestampUs).u64(digest);
   }
-  return writer.finish();
+  const bytes = writer.finish();
+  assert(bytes.length === 1 + transactions.length * OUTCOME_BYTES, "each outcome has its bytes in the row");
+  return bytes;
 }
 
 function partitionOf(group: string, slice: number): CellValue[] {
+  assert(OUTCOME_BUCKET_MS % OUTCOME_SLICE_MS === 0, "a slice of outcomes is in one bucket");
   const bucket = Math.floor((slice * OUTCOME_SLICE_MS) / OUTCOME_BUCKET_MS);
   return [{ kind: "text", value: group }, bigint(BigInt(bucket))];
 }

@@ -64,6 +64,8 @@ export class Outcomes {
   /** Logs that the id never commits; from this call on nothing opens or commits under it. OUTCOME_UNKNOWN when the master ends meanwhile. */
   abortInLog(id: TimeId): Promise<StoredOutcome> {
     const { context, recent, commit, timestamps } = this.#options;
+    const before = recent.get(id)?.kind;
+    assert(before === undefined || before === "aborted-here", "an id that is decided, or is being, is not aborted (TXD7)");
     const timestampUs = timestamps.draw(context.clock.nowUs(), TIMESTAMP_ZERO);
     const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
@@ -83,7 +85,6 @@ export class Outcomes {
       });
     });
     decision.catch(() => undefined);
-    assert(recent.get(id)?.kind !== "decided", "a decided id is not aborted (TXD7)");
     recent.set(id, { kind: "deciding", decision });
     return decision;
   }
@@ -95,7 +96,8 @@ export class Outcomes {
     return this.tokenOf(outcome);
   }
 
-  tokenOf({ seq, timestampUs }: StoredOutcome): CommitToken {
+  tokenOf({ kind, seq, timestampUs }: StoredOutcome): CommitToken {
+    assert(kind === "committed", "TXD7: only what is committed has a token");
     return { group: this.#options.context.settings.group, seq, timestampUs, flushSize: 0 };
   }
 }

@@ -1,5 +1,5 @@
 import type { CellImage, Mutation, RowImage, RowKey } from "@concord/ports";
-import { imageOf, liveRow } from "@concord/rows";
+import { imageOf, liveRow, newestTimestamp } from "@concord/rows";
 import { assert, plusUs, timestampUsOf, type TimestampUs } from "@concord/runtime";
 import {
   indexMutations,
@@ -48,6 +48,7 @@ export class PendingRows {
   }
 
   add(text: string, { definition, write }: TableWrite): PendingRow {
+    assert(definition.name === write.key.table, "a write is of its definition's table");
     let row = this.#rows.get(text);
     if (row === undefined) {
       row = { definition, key: write.key, writes: [] };
@@ -106,6 +107,7 @@ export interface ChangedRow {
 
 /** Adds the rows that one row's writes leave at their commit's timestamp: the row itself first, then its index rows (TX21). */
 export function addChangedRows(changed: ChangedRow[], text: string, row: PendingRow, committed: RowImage, timestampUs: TimestampUs): void {
+  assert(newestTimestamp(committed) < timestampUs, "TX7: a write is newer than what its transaction read");
   const after = withWrites(committed, row, timestampUs);
   if (after === committed) return;
   changed.push({ text, image: after });

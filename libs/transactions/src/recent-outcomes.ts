@@ -50,7 +50,9 @@ export class RecentOutcomes {
   }
 
   set(id: TimeId, outcome: RecentOutcome): void {
-    assert(isDecidedOnce(this.#entries.get(id), outcome), "an outcome is the same for ever (TXD7)");
+    const before = this.#entries.get(id);
+    assert(isDecidedOnce(before, outcome), "an outcome is the same for ever (TXD7)");
+    assert(before?.kind !== "deciding" || outcome.kind === "decided", "nothing opens or ends under an id that is being decided");
     this.#entries.delete(id);
     this.#entries.set(id, outcome);
     if (this.#entries.size > this.#fullAt) this.#forgetOldest();

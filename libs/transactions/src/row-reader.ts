@@ -1,5 +1,5 @@
 import type { RowImage, RowKey, RowStore } from "@concord/ports";
-import { ConcordError, type Clock } from "@concord/runtime";
+import { assert, ConcordError, type Clock } from "@concord/runtime";
 
 interface WaitingRead {
   readonly key: RowKey;
@@ -16,6 +16,7 @@ export class RowReader {
   #waiting: WaitingRead[] = [];
 
   constructor(store: RowStore, clock: Clock, timeoutMs: number, keysMax: number) {
+    assert(keysMax > 0, "a read has a key");
     this.#store = store;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
@@ -32,6 +33,7 @@ export class RowReader {
 
   #send(): void {
     const all = this.#waiting;
+    assert(all.length > 0, "the reads of a turn leave once");
     this.#waiting = [];
     for (let from = 0; from < all.length; from += this.#keysMax) this.#sendPart(all.slice(from, from + this.#keysMax));
   }
@@ -42,10 +44,11 @@ export class RowReader {
         part.map((read) => read.key),
         { timeoutMs: this.#timeoutMs },
       )
-      .then(
-        (images) => part.forEach((read, at) => read.resolve(images[at])),
-        (error: unknown) => this.#failed(part, error),
-      );
+      .then((images) => {
+        assert(images.length === part.length, "a read answers for every key");
+        part.forEach((read, at) => read.resolve(images[at]));
+      })
+      .catch((error: unknown) => this.#failed(part, error));
   }
 
   /** Rows of different transactions may be too large together: no transaction fails for another's size. */

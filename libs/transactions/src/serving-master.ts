@@ -310,6 +310,7 @@ export class ServingMaster {
     this.#draining = true;
     this.#open.abortAll(error);
     await this.#commit.drained();
+    assert(this.#commit.queued === 0, "what was queued is decided before the master ends");
     this.stop(error);
   }
 
@@ -556,7 +557,8 @@ export class ServingMaster {
 
   #doomed(id: TimeId, error: ConcordError): void {
     const transaction = this.#open.get(id);
-    if (transaction !== undefined) this.#open.abort(transaction, error);
+    assert(transaction?.state.kind === "open", "TX4: only what is open is ended for a lock");
+    this.#open.abort(transaction, error);
   }
 
   #report(): void {

@@ -87,5 +87,6 @@ export class StoredOutcomes {
     this.#slices.delete(number);
     this.#ids -= slice.size;
     assert(this.#ids >= 0, "a slice is counted once");
+    assert((this.#slices.size === 0) === (this.#ids === 0), "what is counted is kept");
   }
 }

@@ -1,6 +1,6 @@
 import { takeOver as raiseAndFinish } from "@concord/group-log";
 import type { LogEntry, LogTail } from "@concord/ports";
-import { ConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import { openFlush, type FlushedTransaction } from "./flush-entry.ts";
 import type { GroupContext } from "./group-context.ts";
 import { outcomeMutations } from "./outcome-rows.ts";
@@ -40,6 +40,10 @@ export async function takeOver(context: GroupContext, owner: string, signal: Abo
     if (outcome.kind === "taken") {
       context.failpoint("txn:taken-over");
       const { epoch, lastSeq, lastEpoch, timestampFloorUs, appliesRows } = outcome;
+      assert(
+        decided.every(({ seq }) => seq <= lastSeq),
+        "TXD2: what was pending is among the entries that are decided",
+      );
       return { epoch, owner, lastSeq, lastEpoch, appliesRows, ceilingUs: highest(timestampFloorUs, decided), decided };
     }
     if (outcome.kind === "fenced")

@@ -507,6 +507,21 @@ test("drain: open transactions get DRAINING, commits are finished and applied", 
   assert.equal(fixture.log.entries.length, 0, "everything applied is trimmed");
 });
 
+test("drain: a commit is queued behind one that is being logged: both are decided and applied before the master ends", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  fixture.log.hold();
+  const first = client.execute([insert(albumKey(1), { title: text("one") })]);
+  await settle();
+  const second = client.execute([insert(albumKey(2), { title: text("two") })]);
+  await settle();
+  const drained = client.group.drain();
+  assert.ok(await isPending(drained));
+  fixture.log.release();
+  await Promise.all([first, second, drained]);
+  assert.deepEqual(plain(fixture.rows.row(albumKey(2))), { title: "two" });
+});
+
 test("[TX4] locks: a transaction that ends in the turn in which a lock is granted takes no further one", async () => {
   const fixture = new TestFixture();
   const client = await withAlbum(fixture);

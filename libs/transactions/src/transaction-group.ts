@@ -1,4 +1,4 @@
-import { ConcordError, toConcordError, toHex, unreachable, type TimeId } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, toHex, unreachable, type TimeId } from "@concord/runtime";
 import type { GroupContext } from "./group-context.ts";
 import { ServingMaster } from "./serving-master.ts";
 import { takeOver } from "./takeover.ts";
@@ -49,11 +49,13 @@ export class TransactionGroup {
   /** Takes the group over (TXR3, TXD2); serving when it resolves. Rejects when that can never succeed, or after `stop`. */
   async start(): Promise<void> {
     const { log } = this.#context;
+    assert(this.#state.kind === "starting", "TXD1: a life begins once");
     const stop = new AbortController();
     this.#state = { kind: "taking-over", stop };
     try {
       const taken = await takeOver(this.#context, this.#owner, stop.signal);
       if (stop.signal.aborted) throw new ConcordError("DRAINING", `group ${this.group} was stopped`);
+      assert(this.#state.kind === "taking-over", "TXD1: only what took the group over serves it");
       this.#state = { kind: "serving", master: new ServingMaster(this.#context, taken, (error) => this.#fence(error)) };
       log.info("group taken over", { group: this.group, epoch: taken.epoch, lastSeq: taken.lastSeq, pending: taken.decided.length });
     } catch (thrown) {

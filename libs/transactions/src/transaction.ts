@@ -1,5 +1,5 @@
 import type { RowImage, RowKey } from "@concord/ports";
-import { ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
+import { assert, ConcordError, TIMESTAMP_ZERO, type Epoch, type TimeId } from "@concord/runtime";
 import type { CommitToken } from "./flush.ts";
 import type { LargeCommit, LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
@@ -75,6 +75,7 @@ export class Transaction {
   }
 
   heard(nowMs: number, sessionId: number | undefined): void {
+    assert(this.hasLocks, "what ended hears of no call");
     this.lastHeardMs = nowMs;
     this.sessionId = sessionId;
     this.lostAtMs = Infinity;
@@ -94,6 +95,7 @@ export class Transaction {
 
   /** Its last writes came. OVERLOADED when they are too many bytes for now. */
   enter(commits: LargeCommits, deadlineAtMs: number): void {
+    assert(this.state.kind === "open", "the last writes come before the commit");
     this.leave();
     this.#large = commits.enter(this.writeBytes, deadlineAtMs);
   }
@@ -105,6 +107,7 @@ export class Transaction {
 
   /** Of a lock: a large commit does not count its time. */
   waiting(wait: Promise<void>): Promise<void> {
+    assert(this.state.kind === "open", "TX4: only an open transaction waits for a lock");
     const large = this.#large;
     if (large === undefined) return wait;
     large.waits();
@@ -112,6 +115,7 @@ export class Transaction {
   }
 
   countRead(rows: number, limits: TransactionLimits): void {
+    assert(rows >= 0, "what was read only grows");
     if (this.rowsRead + rows > limits.rowsReadPerTransactionMax) {
       throw limitExceeded("rowsReadPerTransactionMax", limits.rowsReadPerTransactionMax, "reads more rows");
     }
@@ -119,6 +123,7 @@ export class Transaction {
   }
 
   countWrites(count: number, bytes: number, limits: TransactionLimits): void {
+    assert(count >= 0 && bytes >= 0, "what is buffered only grows");
     if (this.writeCount + count > limits.writesPerTransactionMax) {
       throw limitExceeded("writesPerTransactionMax", limits.writesPerTransactionMax, "buffers more writes");
     }
