@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import type { DeadLetter, DeadLetterReason } from "@concord/ports";
-import { TIME_ID_BYTES, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, TIME_ID_BYTES, timeIdFromBytes, timeIdToBytes, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
 
 /** Version of batchlog entries and dead letters on disk and between nodes (LBD10). Golden bytes are tested. */
 export const BATCH_FORMAT_VERSION = 1;
@@ -44,6 +44,7 @@ function keyOf(namespace: number, id: TimeId): Uint8Array {
 
 /** The id in either key. */
 export function idOfKey(key: Uint8Array): TimeId {
+  assert(key[0] === ENTRY_NAMESPACE || key[0] === LETTER_NAMESPACE, "an id is read from the key of an entry or a letter");
   return timeIdFromBytes(key.subarray(1));
 }
 

@@ -72,6 +72,8 @@ export class BatchExecutor {
   #seal(batch: PreparedBatch, holders: readonly string[]): Uint8Array {
     const { id, timestampUs, rowCount, mutations } = batch;
     assert(batch.logged && holders.length > 0, "only a logged batch has an entry (LB12)");
+    assert(new Set(holders).size === holders.length, "I1: two holders are two nodes");
+    assert(mutations.length > 0 && rowCount <= mutations.length, "LB15: the entry is the whole batch");
     const createdMs = this.#ring.clock.nowMs();
     return encodeEntry({ id, coordinator: this.#ring.self, createdMs, timestampUs, holders, rowCount, mutations }, this.#checksum);
   }

@@ -167,6 +167,7 @@ export class BatchLog {
   }
 
   foundLetter(id: TimeId): void {
+    assert(!this.#letters.has(id), "each letter is found once");
     this.#letters.add(id);
   }
 
@@ -230,6 +231,7 @@ export class BatchLog {
           if (values !== undefined) for (const [row, name] of rows.names.entries()) values.set(name, before[row]);
           return { held, rows, entry, before };
         });
+        assert(at === loaded.length, "I3: every loaded row is of a batch that is merged");
         for (const { held, rows, entry, before } of merges) {
           if (this.#pending.get(held.id) !== held || held.state.kind === "merged") continue;
           const step = rows.prepared ?? this.#prepare(entry);
@@ -280,6 +282,7 @@ export class BatchLog {
     if (this.#preparedBytes + summary.bytes > PREPARED_BYTES_MAX)
       summary.state = { kind: "undecided", rows: { ...rows, prepared: undefined } };
     else this.#preparedBytes += summary.bytes;
+    assert(this.#preparedBytes <= PREPARED_BYTES_MAX, "what is kept ready is bounded");
     this.#undecided.add(summary, rows.names);
     this.#bytes += summary.bytes;
   }
@@ -290,7 +293,9 @@ export class BatchLog {
     if (held !== undefined) this.#release(held);
     assert(this.#bytes >= 0, "what is dropped was counted");
     const unreadable = this.#unreadable.delete(id);
-    return this.#pending.delete(id) || unreadable;
+    const isDropped = this.#pending.delete(id) || unreadable;
+    assert(this.#pending.size > 0 || (this.#bytes === 0 && this.#preparedBytes === 0), "what is counted is held");
+    return isDropped;
   }
 
   #isOther(summary: HeldBatch): boolean {

@@ -1,5 +1,5 @@
 import type { LogPosition } from "@concord/ports";
-import type { Seq } from "@concord/runtime";
+import { assert, type Seq } from "@concord/runtime";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 
 /** The rows of this node: quorum's LocalRowReplica is one. */
@@ -44,17 +44,23 @@ export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to:
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
-    const { rows, batchLog, whenDecided } = this.#options;
+    const { rows, batchLog } = this.#options;
     const batches = batchLog.undecided.at(keys);
-    if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
+    if (batches.size > 0) await this.#decided(batches);
     return rows.readRows(keys, timeoutMs, after);
   }
 
   async readRowRange(range: Range, timeoutMs: number, after: readonly LogPosition[]): Promise<Page> {
-    const { rows, batchLog, whenDecided } = this.#options;
+    const { rows, batchLog } = this.#options;
     const batches = batchLog.undecided.between(range.from, range.to);
-    if (batches.size > 0) await Promise.all([...batches].map(whenDecided));
+    if (batches.size > 0) await this.#decided(batches);
     return rows.readRowRange(range, timeoutMs, after);
+  }
+
+  async #decided(batches: ReadonlySet<HeldBatch>): Promise<void> {
+    const { batchLog, whenDecided } = this.#options;
+    await Promise.all([...batches].map(whenDecided));
+    for (const held of batches) assert(held.state.kind !== "undecided" || !batchLog.isHeld(held), "I5: a read waits for every decision");
   }
 
   /** Rows of groups are no batch's. */

@@ -73,6 +73,7 @@ async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts);
   if (!acks.enough) throw notLogged(batch, acks);
   assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
+  assert(new Set(confirmed).size === confirmed.length, "I1: two holders are two nodes");
   return { createdMs, entryBytes: entry.length, puts, confirmed: [...confirmed] };
 }
 

@@ -58,6 +58,7 @@ export class HolderLane {
       const isWanted = this.#options.clock.monotonicMs() < this.#wantedUntilMs;
       if (isWanted || this.#decisions.length >= LOG_CALL_ENTRIES_MAX) this.#flushThisTurn();
       else this.#flushWithin(DECISION_DELAY_MS);
+      assert(this.#flushScheduled || this.#timer !== undefined, "a decision leaves without another entry");
     });
   }
 
@@ -66,6 +67,7 @@ export class HolderLane {
     if (this.#isStopped || this.#removals.length >= REMOVALS_WAITING_MAX) return;
     this.#removals.push(id);
     this.#flushWithin(REMOVAL_DELAY_MS);
+    assert(this.#timer !== undefined, "a removal leaves without another entry");
   }
 
   /** A reader waits for a decision: those that wait leave now, those of the next moments do not wait. */
@@ -113,6 +115,7 @@ export class HolderLane {
     const puts = take(this.#puts, ({ entry }) => entry.length);
     const decisions = take(this.#decisions, ({ bytes }) => bytes);
     const removed = this.#removals.splice(0, LOG_CALL_ENTRIES_MAX);
+    assert(puts.length + decisions.length + removed.length > 0, "a call takes at least one of what waits");
     const request = { entries: puts.map(({ entry }) => entry), decided: decisions.map(({ id }) => id), removed };
     const call = node.batchLog.write(request, timeoutMs).then(
       ({ results, applied }) => {

@@ -28,6 +28,7 @@ export class OutcomeWindow {
   add(id: TimeId, batch: KnownBatch): void {
     const before = this.#known.get(id)?.batch;
     assert(before === undefined || before.timestampUs === batch.timestampUs, "a repeat keeps the first timestamp (LB4)");
+    assert(before?.state.kind !== "running", "a batch runs once at a time (LB4)");
     this.#known.delete(id);
     this.#known.set(id, { batch, atMs: this.#clock.monotonicMs() });
     this.#expire();

@@ -67,6 +67,8 @@ export class BatchReplay {
   readonly #waiting = new Map<HeldBatch, Promise<void>>();
 
   constructor(options: BatchReplayOptions) {
+    const own = options.ring.nodes.filter(({ name }) => name === options.ring.self);
+    assert(own.length === 1, "this node is in the ring once");
     this.#options = options;
     this.#ring = options.ring;
     this.#log = options.log ?? silentLog;
@@ -76,6 +78,7 @@ export class BatchReplay {
 
   /** From now on a run at each interval; the first one at once, for what a crash of this node left. */
   start(): void {
+    assert(this.#timer === undefined, "runs follow each other");
     this.#schedule(0);
   }
 
@@ -345,6 +348,7 @@ export class BatchReplay {
         if (applied[0] !== true) return;
       } else await node.rows.applyRows(entry.mutations, writeTimeoutMs);
       pending.confirmed.add(node.name);
+      assert(pending.confirmed.size <= this.#ring.nodes.length, "only nodes of the ring confirm");
     } catch (thrown) {
       results.delete(node.name);
       this.#log.debug("replay: a replica did not confirm", { batch: pending.id, replica: node.name, reason: toConcordError(thrown).code });

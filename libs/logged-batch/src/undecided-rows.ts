@@ -14,6 +14,7 @@ export class UndecidedRows<Batch extends object> {
 
   /** `names`: its stored keys as texts. */
   add(batch: Batch, names: readonly string[]): void {
+    assert(!this.#waiting.has(batch), "a batch is undecided once");
     this.#waiting.set(batch, { listeners: undefined });
     for (const name of names) {
       const batches = this.#byRow.get(name);
@@ -25,13 +26,17 @@ export class UndecidedRows<Batch extends object> {
   /** It is decided, or not held any more. */
   delete(batch: Batch, names: readonly string[]): void {
     for (const name of names) {
-      const others = this.#byRow.get(name)!;
-      if (others.length === 1) this.#byRow.delete(name);
-      else others.splice(others.indexOf(batch), 1);
+      const batches = this.#byRow.get(name);
+      const at = batches?.indexOf(batch) ?? -1;
+      assert(batches !== undefined && at >= 0, "a row knows the undecided batches that write it");
+      if (batches.length === 1) this.#byRow.delete(name);
+      else batches.splice(at, 1);
     }
     const waiting = this.#waiting.get(batch);
+    assert(waiting !== undefined, "a batch is decided once");
     this.#waiting.delete(batch);
-    for (const listener of waiting?.listeners ?? []) listener();
+    assert(this.#waiting.size > 0 || this.#byRow.size === 0, "I5: readers wait for undecided batches alone");
+    for (const listener of waiting.listeners ?? []) listener();
   }
 
   /** Batches that write one of the rows. */
