@@ -1,5 +1,5 @@
 import type { LogMessage, NewMessage, Publication } from "@concord/ports";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import type { MessageId } from "./extract-id.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
@@ -44,13 +44,16 @@ export interface ClassifiedPage {
  * duplicate; what belongs elsewhere is sent there in the same publication (DDD3).
  */
 export function classifyPage(page: PreparedPage, before: IdTable | undefined, publishedMs: number, seed: number): ClassifiedPage {
-  const fresh = new IdTable(seed, page.messages.length);
+  const { length } = page.messages;
+  assert(page.ids.length === length && page.known.length === length, "a page has an id and a look-up for each message");
+  assert(page.words.length === length * ID_WORDS, "a page has the words of each message's id");
+  const fresh = new IdTable(seed, length);
   const freshPositions: number[] = [];
   const output: NewMessage[] = [];
   const deadLetters: NewMessage[] = [];
   const rerouted: { readonly partition: number; readonly message: NewMessage }[] = [];
   const kinds: ResultKind[] = [];
-  const positions = new Uint32Array(page.messages.length);
+  const positions = new Uint32Array(length);
   for (const [index, message] of page.messages.entries()) {
     const id = page.ids[index]!;
     const at = index * ID_WORDS;
@@ -72,6 +75,8 @@ export function classifyPage(page: PreparedPage, before: IdTable | undefined, pu
       kinds.push("accepted");
     }
   }
+  assert(kinds.length === length, "DD4: every message has one result");
+  assert(fresh.count === freshPositions.length, "each new id has its place in the output");
   const publication = { output, deadLetters, rerouted, acknowledgedInput: page.next };
   const offsets = page.messages.map((message) => message.offset);
   return { from: page.from, next: page.next, publication, offsets, kinds, positions, fresh, freshPositions, publishedMs };

@@ -44,6 +44,7 @@ export class IdTable {
     this.#count += 1;
     this.#slots[slot] = this.#count;
     if (this.#count * 2 === this.#slots.length) this.#grow();
+    assert(this.#count * 2 < this.#slots.length, "a table is half full at most: a search ends");
     return true;
   }
 

@@ -1,3 +1,4 @@
+import { assert } from "@concord/runtime";
 import type { IdHash } from "./api.ts";
 
 /** An id in memory: four 32-bit words, the first the most significant, so that numbers order as bytes do. */
@@ -27,6 +28,7 @@ export interface IdKeys {
 }
 
 export function idKeys(key: Uint8Array): IdKeys {
+  assert(key.length > 0, "DDD6: the uses of a key differ in a byte of it");
   const content = Uint8Array.from(key);
   content[0]! ^= 1;
   const source = Uint8Array.from(key);
@@ -73,6 +75,8 @@ function packUuid(text: Uint8Array, words: Uint32Array, at: number): boolean {
 
 /** 16 bytes as four words. */
 export function packBytes(bytes: Uint8Array, words: Uint32Array, at: number, from = 0): void {
+  assert(from + PACKED_ID_BYTES <= bytes.length, "DDD6: an id has 128 bits");
+  assert(at + ID_WORDS <= words.length, "an id is packed where there is a place for it");
   for (let word = 0; word < ID_WORDS; word += 1) {
     const byte = from + word * 4;
     words[at + word] = ((bytes[byte]! << 24) | (bytes[byte + 1]! << 16) | (bytes[byte + 2]! << 8) | bytes[byte + 3]!) >>> 0;
@@ -81,6 +85,7 @@ export function packBytes(bytes: Uint8Array, words: Uint32Array, at: number, fro
 
 /** `count` ids from word `at` on, as bytes in order. */
 export function unpackIds(words: Uint32Array, at = 0, count = (words.length - at) / ID_WORDS): Uint8Array {
+  assert(Number.isInteger(count), "ids are whole");
   const bytes = new Uint8Array(count * PACKED_ID_BYTES);
   const view = new DataView(bytes.buffer);
   for (let word = 0; word < count * ID_WORDS; word += 1) view.setUint32(word * 4, words[at + word]!);
@@ -88,6 +93,7 @@ export function unpackIds(words: Uint32Array, at = 0, count = (words.length - at
 }
 
 export function packIds(bytes: Uint8Array): Uint32Array {
+  assert(bytes.length % PACKED_ID_BYTES === 0, "packed ids are whole");
   const words = new Uint32Array(bytes.length / 4);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   for (let word = 0; word < words.length; word += 1) words[word] = view.getUint32(word * 4);

@@ -1,4 +1,4 @@
-import { ConcordError, unreachable } from "@concord/runtime";
+import { assert, ConcordError, unreachable } from "@concord/runtime";
 import type { InputResult } from "./api.ts";
 import type { ClassifiedPage } from "./classify-page.ts";
 import { RESULTS_KEPT, WAITERS_MAX } from "./limits.ts";
@@ -46,10 +46,12 @@ export class InputResults {
   /** The page is durable: its results are final. */
   record(classified: ClassifiedPage, outputFrom: bigint, deadLetterAt: RecordedPage["deadLetterAt"]): void {
     const { from, next, offsets, kinds, positions } = classified;
+    assert(kinds.length === offsets.length && positions.length === offsets.length, "each input offset of a page has a result");
     const page = { from, next, offsets, kinds, positions, outputFrom, deadLetterAt };
     this.#recent.push(page);
     this.#kept += offsets.length;
     while (this.#kept > RESULTS_KEPT && this.#recent.length > 1) this.#kept -= this.#recent.shift()!.offsets.length;
+    assert(this.#kept >= offsets.length, "the newest page's results are kept");
     this.#processedTo = next;
     if (this.#waiting === 0) return;
     for (const [index, offset] of offsets.entries()) {
@@ -70,6 +72,7 @@ export class InputResults {
   end(error: ConcordError): void {
     this.#ended = error;
     for (const offset of this.#waiters.keys()) for (const waiter of this.#take(offset)) waiter.reject(error);
+    assert(this.#waiting === 0, "no waiter is left behind");
   }
 
   #recorded(offset: bigint): Promise<InputResult> {
@@ -82,6 +85,7 @@ export class InputResults {
     const waiters = this.#waiters.get(offset) ?? [];
     this.#waiters.delete(offset);
     this.#waiting -= waiters.length;
+    assert(this.#waiting >= this.#waiters.size, "who waits is counted");
     return waiters;
   }
 }

@@ -1,5 +1,5 @@
 import type { KeyValue, KeyValueEntry, KeyValueOperation } from "@concord/ports";
-import { ConcordError, toConcordError, type Checksum, type Environment } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, type Checksum, type Environment } from "@concord/runtime";
 import type { WindowStores } from "./api.ts";
 import { SEGMENTS_MAX } from "./limits.ts";
 import { openSegment, type Segment } from "./segment.ts";
@@ -47,6 +47,7 @@ export async function loadWindow(stores: WindowStores, environment: LoadEnvironm
     const manifest = { ...found.manifest, quarantined: quarantined.slice(-SEGMENTS_MAX) };
     await removeSegments(stores, new Set([...manifest.quarantined, ...manifest.segments.map((segment) => segment.store)]));
     const missing = manifest.segments.filter((segment) => !segments.some((each) => each.description === segment));
+    assert(segments.length + missing.length === manifest.segments.length, "a listed segment is open or missing");
     return { store, manifest, isNew: found.isNew, segments, missing, journal, seed };
   } catch (error) {
     for (const segment of segments) await segment.close().catch(() => undefined);

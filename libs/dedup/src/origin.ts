@@ -1,5 +1,6 @@
 import { ByteReader, ByteWriter } from "@concord/codec";
 import type { MessageHeader, NewMessage } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import type { MessageOrigin } from "./api.ts";
 import type { MessageId } from "./extract-id.ts";
 
@@ -35,6 +36,7 @@ export function withOrigin(message: NewMessage, id: MessageId, inputOffset: bigi
     .u64(inputOffset)
     .u64(BigInt(publishedMs))
     .finish();
+  assert(value.length === ORIGIN_BYTES, "DD9: an origin that is written is one that is read");
   const headers: MessageHeader[] = message.headers.filter((header) => !isOurs(header.name));
   if (id.kind === "given") headers.push({ name: ID_HEADER, value: id.id });
   headers.push({ name: ORIGIN_HEADER, value });

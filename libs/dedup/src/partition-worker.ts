@@ -200,6 +200,7 @@ class Worker implements PartitionWorker {
         { log, partition: this.partition, output: session.output, reader: opened.reader, stopping: this.#stopping.signal },
         environment.log,
       );
+      assert(opened.window.appliedOutput === session.output.end, "DD9: a window has the whole output before its partition runs");
       environment.failpoint("dedup:rebuilt");
       this.#measureRestore(from, environment.clock.monotonicMs() - beganMs);
       this.#time.continueFrom(await opened.window.newestMs());
@@ -305,7 +306,9 @@ class Worker implements PartitionWorker {
     const publishedMs = clock.monotonicMs();
     if (this.#writing.kind === "forgetting") await this.#writing.done;
     this.#writing = { kind: "page" };
-    await window.apply(publishedIds(classified, outcome.outputFrom));
+    const published = publishedIds(classified, outcome.outputFrom);
+    await window.apply(published);
+    assert(window.appliedOutput === published.next, "I1: the window is where the output is");
     await window.age(classified.publishedMs);
     this.#writing = NO_WRITING;
     session.keepOutputFrom?.(window.neededFrom);

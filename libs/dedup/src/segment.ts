@@ -63,6 +63,7 @@ export class Segment {
   /** Packed ids of up to `blocks` stored values from number `first` on, in order. */
   async read(first: number, blocks: number): Promise<Uint8Array> {
     const count = Math.min(blocks, Math.ceil(this.description.ids / IDS_PER_BLOCK) - first);
+    assert(first >= 0 && count > 0, "a segment is read where it has ids");
     const parts: Uint8Array[] = [];
     for (let at = 0; at < count; at += BLOCKS_PER_BATCH) {
       const numbers = Array.from({ length: Math.min(BLOCKS_PER_BATCH, count - at) }, (_, index) => first + at + index);
@@ -81,6 +82,7 @@ export class Segment {
     this.#lookUps += 1;
     try {
       const values = await this.#store.getMany(numbers.map(blockKey));
+      assert(values.length === numbers.length, "a store answers for each block");
       return values.map((value, index) => {
         if (value === undefined) throw corrupt(`block ${numbers[index]} of ${this.description.store} is missing`);
         return decodeBlock(value, this.#checksum);

@@ -152,6 +152,7 @@ export class SegmentedWindow implements Window {
     await this.#store.batch(operations, { sync: false });
     failpoint("dedup:journaled");
     await this.#add(entries);
+    assert(this.#next === output.next, "I3: the window goes on behind what was applied");
   }
 
   newestMs(): Promise<number | undefined> {
@@ -164,6 +165,7 @@ export class SegmentedWindow implements Window {
     this.#check();
     const { windowMs } = this.#options;
     if (windowMs === 0 || this.#writing !== undefined) return;
+    assert(this.#segments.length === this.#manifest.segments.length, "a segment is dropped where all that are listed are open");
     const old = this.#segments.findIndex((segment) => segment.description.newestMs >= nowMs - windowMs);
     const count = old < 0 ? this.#segments.length : old;
     if (count === 0) return;
@@ -216,6 +218,7 @@ export class SegmentedWindow implements Window {
   }
 
   #start(from: bigint): void {
+    assert(this.#next === undefined || from >= this.#next, "I3: the window never goes back");
     this.#active = { from, table: new IdTable(this.#seed), journalKeys: [], oldestMs: Infinity, newestMs: 0 };
     this.#next = from;
   }
@@ -272,6 +275,7 @@ export class SegmentedWindow implements Window {
   async #freeze(segment: ActiveSegment, to: bigint): Promise<void> {
     await this.#writing?.done;
     this.#check();
+    assert(this.#writing === undefined, "one segment is written at a time");
     const done = this.#writeActive(segment, to).catch((error: unknown) => {
       this.#failure ??= toConcordError(error);
     });
@@ -299,6 +303,7 @@ export class SegmentedWindow implements Window {
   }
 
   async #write(description: SegmentDescription, table: IdTable): Promise<Segment> {
+    assert(BigInt(description.ids) <= description.to - description.from, "a segment has at most one id for each output offset");
     const { clock, checksum } = this.#environment;
     const sorted = await sortIds(table.words, () => new Promise((resolve) => clock.defer(resolve)));
     const store = await this.#stores.open(description.store);
@@ -318,6 +323,7 @@ export class SegmentedWindow implements Window {
     const dropped = this.#segments.filter((segment) => !listed.has(segment.description.store));
     this.#segments = this.#segments.filter((segment) => listed.has(segment.description.store));
     this.#missing = this.#missing.filter((segment) => listed.has(segment.store));
+    assert(this.#segments.length + this.#missing.length === listed.size, "a listed segment is open or missing");
     for (const segment of dropped) {
       this.#removals = this.#removals
         .then(() => this.#remove(segment))
@@ -335,6 +341,8 @@ export class SegmentedWindow implements Window {
 
   async #change(change: Partial<Manifest>, journalKeys: readonly Uint8Array[]): Promise<void> {
     const manifest = { ...this.#manifest, ...change };
+    const { segmentsTo, nextStore } = this.#manifest;
+    assert(manifest.segmentsTo >= segmentsTo && manifest.nextStore >= nextStore, "I5: a manifest never goes back");
     const deletes = journalKeys.map((key): KeyValueOperation => ({ kind: "delete", key }));
     const put: KeyValueOperation = { kind: "put", key: MANIFEST_KEY, value: encodeManifest(manifest, this.#environment.checksum) };
     await this.#store.batch([put, ...deletes], { sync: true });

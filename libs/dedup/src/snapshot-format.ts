@@ -1,5 +1,5 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
-import { toHex, type Checksum } from "@concord/runtime";
+import { assert, toHex, type Checksum } from "@concord/runtime";
 import type { IdHash } from "./api.ts";
 import { PACKED_ID_BYTES } from "./id-words.ts";
 import { IDS_PER_SEGMENT_MAX, SEGMENTS_MAX, SNAPSHOT_BLOB_IDS } from "./limits.ts";
@@ -70,6 +70,11 @@ export function blobsOf(ids: number): number {
 
 export function encodeSnapshot(snapshot: Snapshot, checksum: Checksum): Uint8Array {
   const { partition, idKey, outNext, witness, segments } = snapshot;
+  assert(idKey.length === ID_KEY_BYTES && witness.hash.length === HASH_BYTES, "a snapshot that is written is one that is read");
+  assert(
+    segments.every(({ ids, blobs }) => blobs.length === blobsOf(ids)),
+    "I11: a snapshot names every blob of its segments",
+  );
   const writer = new ByteWriter(256).u32(partition).raw(idKey).u64(outNext).u64(witness.offset).raw(witness.hash).varint(segments.length);
   for (const segment of segments) {
     writeRange(writer, segment);

@@ -1,3 +1,4 @@
+import { assert } from "@concord/runtime";
 import { compareIds, ID_WORDS } from "./id-words.ts";
 
 const DIGITS = 1 << 16;
@@ -31,6 +32,7 @@ function inOrder(ids: Uint32Array, order: Uint32Array): Uint32Array {
   for (let at = 0; at < order.length; at += 1) {
     const from = order[at]! * ID_WORDS;
     for (let word = 0; word < ID_WORDS; word += 1) sorted[at * ID_WORDS + word] = ids[from + word]!;
+    assert(at === 0 || compareIds(sorted, (at - 1) * ID_WORDS, sorted, at * ID_WORDS) <= 0, "a segment's ids are in order");
   }
   return sorted;
 }

@@ -43,6 +43,7 @@ export class SourceMasks {
       mask = { source: Uint8Array.from(source), words: new Uint32Array(ID_WORDS) };
       packBytes(this.#hash(this.#key, source), mask.words, 0);
       this.#masks.set(name, mask);
+      assert(this.#masks.size <= SOURCE_MASKS_KEPT, "masks that are kept are bounded");
     }
     this.#last = mask;
     return mask.words;

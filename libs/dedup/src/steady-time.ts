@@ -1,4 +1,4 @@
-import type { Clock } from "@concord/runtime";
+import { assert, type Clock } from "@concord/runtime";
 import { CLOCK_STEP_MS_MAX } from "./limits.ts";
 
 /**
@@ -37,7 +37,9 @@ export class SteadyTime {
     // A wall clock that was set back stands still here until it is where it was.
     const movedMs = Math.min(elapsedMs, Math.max(0, wallMs - this.#ms));
     const steppedMs = Math.min(this.#stepMs, Math.max(0, wallMs - this.#ms - movedMs));
+    assert(movedMs >= 0 && steppedMs >= 0, "I10: the time that ids age by never goes back");
     this.#stepMs -= steppedMs;
+    assert(this.#stepMs >= 0, "I10: a clock that jumps is followed by its step alone");
     this.#ms += movedMs + steppedMs;
     this.#report(wallMs - this.#ms);
     return Math.floor(this.#ms);

@@ -1,5 +1,5 @@
 import type { MessageLog } from "@concord/ports";
-import { ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
+import { assert, ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
 import type { IdHash, SnapshotOptions } from "./api.ts";
 import { IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS, SNAPSHOT_MANIFEST_BYTES_MAX, SNAPSHOT_MS_MAX } from "./limits.ts";
 import { findWitness } from "./output-witness.ts";
@@ -84,6 +84,8 @@ export class Snapshots {
     const newest = written?.segments.at(-1);
     if (written === undefined || newest === undefined || written.outNext === this.#takenAt) return;
     const { idKey, outNext } = written;
+    assert(newest.description.to <= outNext, "I11: a snapshot's segments end where its output goes on");
+    assert(this.#takenAt === undefined || outNext > this.#takenAt, "DD18: each snapshot of a window has more");
     const held = new Set(await store.list(signal));
     const segments: SnapshotSegment[] = [];
     for (const segment of written.segments) {
@@ -92,6 +94,7 @@ export class Snapshots {
     }
     const witness = await findWitness(this.#source, idKey, newest.description.from, newest.description.to);
     if (witness === undefined) throw new ConcordError("NOT_FOUND", "the output no longer has the newest segment's messages");
+    assert(witness.offset < outNext, "I12: the witness is a message that the snapshot covers");
     failpoint("dedup:snapshot-uploaded");
     signal.throwIfAborted();
     // The manifest last: what it names is there (I11).

@@ -1,6 +1,6 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
-import type { Checksum } from "@concord/runtime";
-import { packIds, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
+import { assert, type Checksum } from "@concord/runtime";
+import { ID_WORDS, packIds, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
 
 /**
  * The window on disk, version 1; each value carries its checksum, golden bytes are tested.
@@ -52,6 +52,11 @@ export function segmentStoreName(number: bigint): string {
 }
 
 export function encodeManifest(manifest: Manifest, checksum: Checksum): Uint8Array {
+  const { segments, segmentsTo } = manifest;
+  assert(
+    segments.every(({ from, to }, at) => from < to && to <= (segments[at + 1]?.from ?? segmentsTo)),
+    "I9: segments follow each other, up to where the journal begins",
+  );
   const writer = new ByteWriter(256).raw(manifest.idKey).u64(manifest.segmentsTo).u64(manifest.nextStore).varint(manifest.segments.length);
   for (const segment of manifest.segments) {
     writer.text(segment.store);
@@ -74,6 +79,7 @@ export function decodeManifest(bytes: Uint8Array, checksum: Checksum): Manifest 
 }
 
 export function encodeSegmentHeader(segment: Omit<SegmentDescription, "store">, checksum: Checksum): Uint8Array {
+  assert(segment.from < segment.to, "a segment covers a part of the output");
   const writer = new ByteWriter(40);
   writeRange(writer, segment);
   return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
@@ -91,6 +97,8 @@ export function journalKey(from: bigint): Uint8Array {
 }
 
 export function encodeJournalEntry(entry: JournalEntry, checksum: Checksum): Uint8Array {
+  assert(entry.next > entry.from, "a journal record goes on from a later offset");
+  assert(BigInt(entry.ids.length / ID_WORDS) <= entry.next - entry.from, "I3: a journal record has at most one id for each output offset");
   const writer = new ByteWriter(32 + entry.ids.length * 4)
     .u64(entry.next)
     .u64(BigInt(entry.oldestMs))
@@ -117,6 +125,7 @@ export function blockKey(block: number): Uint8Array {
 }
 
 export function encodeBlock(ids: Uint32Array, checksum: Checksum): Uint8Array {
+  assert(ids.length > 0, "a block has an id: without one it would not be read");
   return sealRecord(WINDOW_FORMAT_VERSION, unpackIds(ids), checksum);
 }
 
