@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DiskFile } from "@concord/runtime";
 import { MemoryDisk } from "@concord/port-contracts";
-import { collect, everything, openOn, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
+import { collect, everything, openOn, processOn, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
 import { JOURNAL_LIMITS } from "./index.ts";
 
 /** Counts writes and syncs of files; `hold` makes syncs wait. */
@@ -186,17 +186,39 @@ test("trim: to a checkpoint: whole segments before it go, never the checkpoint",
 });
 
 test("trim: a power cut after it: what is left is without gaps (I7)", async () => {
-  for (let keep = 0; keep < 6; keep += 1) {
+  for (let keep = 0; keep < 60; keep += 1) {
     const disk = new MemoryDisk();
-    const journal = await openOn(disk, { limits: SMALL });
+    const own = processOn(disk);
+    const journal = await openOn(disk, { disk: own.disk, limits: SMALL });
     for (let n = 0; n < 30; n += 1) await journal.append(text(`r${n}`));
     let names = 0;
-    const trimming = journal.trim(25n).catch(() => undefined);
-    for (let turn = 0; turn < keep * 5; turn += 1) await Promise.resolve();
+    journal.trim(25n).catch(() => undefined);
+    for (let turn = 0; turn < keep; turn += 1) await Promise.resolve();
+    own.die();
     disk.crash(({ kind }) => (kind === "name" && (names += 1) % 2 === 0 ? 1 : 0));
-    await trimming;
     const reopened = await openOn(disk, { limits: SMALL, strict: true });
     assert.equal((await everything(reopened)).at(-1), "29:r29");
+  }
+});
+
+test("trim: the folder's sync fails: what is left is read from its first sequence on; the next trim makes that removal durable first (I7)", async () => {
+  for (let keep = 0; keep < 60; keep += 1) {
+    const disk = new MemoryDisk();
+    const own = processOn(disk);
+    const journal = await openOn(disk, { disk: own.disk, limits: SMALL });
+    for (let n = 0; n < 30; n += 1) await journal.append(text(`r${n}`));
+    disk.files.failNextSync();
+    await assert.rejects(journal.trim(25n));
+    const left = await everything(journal);
+    assert.equal(left[0], `${journal.firstSequence}:r${journal.firstSequence}`);
+    assert.ok(journal.firstSequence > 0n);
+    let names = 0;
+    journal.trim(25n).catch(() => undefined);
+    for (let turn = 0; turn < keep; turn += 1) await Promise.resolve();
+    own.die();
+    // Of all changes of names that no sync covers the second, fourth ... last is kept: the later removal, not the earlier one.
+    disk.crash(({ kind }) => (kind === "name" && (names += 1) % 2 === 0 ? 1 : 0));
+    assert.equal((await everything(await openOn(disk, { limits: SMALL, strict: true }))).at(-1), "29:r29");
   }
 });
 

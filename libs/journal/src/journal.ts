@@ -39,6 +39,8 @@ export class SegmentedJournal implements Journal {
   #sizeBytes: number;
   #loop: Promise<void> | undefined;
   #trimming: Promise<unknown> = Promise.resolve();
+  /** A segment's file was removed, which is not durable yet. */
+  #hasUnsyncedRemoval = false;
   /** Where the last forward read ended: the next one mostly begins there. */
   #place: Place | undefined;
 
@@ -364,18 +366,26 @@ export class SegmentedJournal implements Journal {
 
   /** Oldest first, each removal durable before the next: what is kept is always without gaps (I7). */
   async #trim(sequence: bigint): Promise<bigint> {
-    const { disk, folder } = this.#options;
     for (;;) {
+      await this.#syncRemoval();
       const [oldest, next] = this.#segments;
       if (oldest === undefined || next === undefined || !isBefore(next.header, sequence)) return this.firstSequence;
-      await disk.remove(oldest.path);
-      await disk.syncFolder(folder);
-      this.#failpoint("journal:segment-dropped");
+      await this.#options.disk.remove(oldest.path);
+      // No reader may look for it from now on, also when the folder's sync fails.
       this.#segments.shift();
+      this.#hasUnsyncedRemoval = true;
       this.#sizeBytes -= oldest.end;
       if (this.#place?.segment === oldest) this.#place = undefined;
       await oldest.drop();
     }
+  }
+
+  /** Of an earlier trim, too, whose sync failed. */
+  async #syncRemoval(): Promise<void> {
+    if (!this.#hasUnsyncedRemoval) return;
+    await this.#options.disk.syncFolder(this.#options.folder);
+    this.#hasUnsyncedRemoval = false;
+    this.#failpoint("journal:segment-dropped");
   }
 
   #closeIdle(): void {
