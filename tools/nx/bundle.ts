@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { build, type Plugin } from "esbuild";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -26,9 +26,10 @@ export function readManifest(folder: string): Manifest {
 /** Bundles `entries`, by the name of the file each becomes, into `folder`; returns the npm packages that these need, with versions. */
 export async function bundlePrograms(entries: Readonly<Record<string, string>>, folder: string): Promise<Readonly<Record<string, string>>> {
   const names = new Set<string>(LOADED_LATER);
+  const threads = threadFiles();
   await build({
     absWorkingDir: ROOT,
-    entryPoints: entries,
+    entryPoints: { ...entries, ...Object.fromEntries(threads.map(({ entry, path }) => [entry, path])) },
     outdir: folder,
     bundle: true,
     splitting: true,
@@ -37,7 +38,7 @@ export async function bundlePrograms(entries: Readonly<Record<string, string>>, 
     target: "node24",
     sourcemap: true,
     logLevel: "warning",
-    plugins: [npmPackagesOutside(names)],
+    plugins: [npmPackagesOutside(names), threadsBeside(threads)],
   });
   const versions = declaredVersions();
   return Object.fromEntries([...names].sort().map((name) => [name, versions.get(name) ?? "*"]));
@@ -54,6 +55,44 @@ export function commit(): string | undefined {
 function declaredVersions(): Map<string, string> {
   const folders = ["apps/*", "libs/*", "protos"].flatMap((pattern) => globSync(pattern, { cwd: ROOT }));
   return new Map(folders.flatMap((folder) => Object.entries(readManifest(folder).dependencies ?? {})));
+}
+
+/** A module that runs as a thread of its own: no import names it. */
+interface ThreadFile {
+  /** The module that starts it. */
+  readonly startedBy: string;
+  /** As the call of `new URL` names it. */
+  readonly name: string;
+  readonly path: string;
+  /** Its file in the bundle, without extension. */
+  readonly entry: string;
+}
+
+const THREAD_STARTS = /new Worker\(new URL\("([^"]+)\.ts", import\.meta\.url\)/g;
+
+function threadFiles(): readonly ThreadFile[] {
+  return globSync("libs/*/src/**/*.ts", { cwd: ROOT, exclude: (path) => path.endsWith(".test.ts") }).flatMap((startedBy) =>
+    [...readFileSync(join(ROOT, startedBy), "utf8").matchAll(THREAD_STARTS)].map(([, name]) => {
+      const path = join(dirname(startedBy), `${name}.ts`);
+      return { startedBy: join(ROOT, startedBy), name: `${name}.ts`, path, entry: `${path.split("/")[1]}-${basename(path, ".ts")}` };
+    }),
+  );
+}
+
+/** Modules of a bundle find threads in files beside theirs: all its files are in one folder. */
+function threadsBeside(threads: readonly ThreadFile[]): Plugin {
+  return {
+    name: "threads-beside",
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, ({ path }) => {
+        const started = threads.filter(({ startedBy }) => startedBy === path);
+        if (started.length === 0) return undefined;
+        let contents = readFileSync(path, "utf8");
+        for (const { name, entry } of started) contents = contents.replaceAll(`new URL("${name}"`, `new URL("${entry}.js"`);
+        return { contents, loader: "ts" };
+      });
+    },
+  };
 }
 
 /** Leaves npm packages out of the bundle and notes their names. */

@@ -1,7 +1,9 @@
 // The Dockerfile's own steps by hand in a temporary folder, then the programs started from what they made.
 import assert from "node:assert/strict";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { createSocket } from "node:dgram";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
@@ -165,3 +167,51 @@ for (const [program, variables, isReadyAlone] of PROGRAMS) {
     assert.match(version, new RegExp(`\\(commit ${COMMIT},`));
   });
 }
+
+/** Free for TCP and, for heartbeats, for UDP, when asked; below those that connections get. */
+async function ringPorts(count: number): Promise<readonly number[]> {
+  const ports: number[] = [];
+  for (let port = 20_000 + Math.floor(Math.random() * 10_000); ports.length < count; port += 1) {
+    if (await isFree(port)) ports.push(port);
+  }
+  return ports;
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createSocket("udp4");
+    const server = createServer();
+    const answer = (free: boolean): void => {
+      server.close();
+      socket.close(() => resolve(free));
+    };
+    server.once("error", () => answer(false));
+    socket.once("error", () => resolve(false));
+    socket.bind({ address: "127.0.0.1", port, exclusive: true }, () => server.listen(port, "127.0.0.1", () => answer(true)));
+  });
+}
+
+test("image: concord.js three times, a ring: each hears the others and is ready, SIGTERM ends it well", async () => {
+  const ports = await ringPorts(3);
+  const nodes = ports.map((port, at) => ({ name: `concord-${at + 1}`, address: `127.0.0.1:${port}`, datacenter: `dc${at + 1}` }));
+  const started = await Promise.all(
+    nodes.map(({ name, address, datacenter }) =>
+      start("concord.js", {
+        CONCORD_ACCESS_KEYS: ACCESS_KEYS,
+        CONCORD_NODES: JSON.stringify(nodes),
+        CONCORD_PEER_TOKEN: "p".repeat(32),
+        CONCORD_COORDINATOR_TOKEN: "c".repeat(32),
+        CONCORD_METADATA: "transactions",
+        CONCORD_DATA_FOLDER: join(data, name),
+        CONCORD_DATA_STORE_FOLDER: join(data, "ring-objects"),
+        CONCORD_NODE_NAME: name,
+        CONCORD_DATACENTER: datacenter,
+        CONCORD_LISTEN_ADDRESS: address,
+      }),
+    ),
+  );
+  for (const node of started) {
+    while (!isHealthy(node, "/readyz")) assert.equal(node.child.exitCode, null, "a node of the ring has ended");
+  }
+  assert.deepEqual(await Promise.all(started.map(ends)), [0, 0, 0]);
+});
