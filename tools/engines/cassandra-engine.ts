@@ -76,7 +76,9 @@ function configure(cluster: Cluster, name: string): void {
   const datacenter = datacentersOf(cluster.layout)[Number(index)]!;
   const rack = cluster.layout.oneDatacenter === true ? `r${name}` : "r1";
   const values = { home, token, address: `127.0.0.${name}`, port: port!, storagePort: storagePort!, sslPort: sslPort!, seeds };
-  writeFileSync(join(home, "conf/cassandra.yaml"), fillTemplate(join(FOLDER, "cassandra.yaml"), values));
+  // One node has no other that a write could wait for: a time-out would say no more than that the machine is busy.
+  const writeTimeout = cluster.layout.isShortLived === true && cluster.layout.nodes === 1 ? "10s" : "2s";
+  writeFileSync(join(home, "conf/cassandra.yaml"), fillTemplate(join(FOLDER, "cassandra.yaml"), { ...values, writeTimeout }));
   writeFileSync(join(home, "conf/cassandra-rackdc.properties"), `dc=${datacenter}\nrack=${rack}\n`);
   copyFileSync(join(FOLDER, "logback.xml"), join(home, "conf/logback.xml"));
 }

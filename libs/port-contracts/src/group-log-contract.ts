@@ -11,7 +11,8 @@ export interface GroupLogSubject {
 
 type Case = ContractCase<GroupLogSubject>;
 
-const TIMEOUT_MS = 2000;
+/** Of what must succeed: a real engine shares its machine with everything else. */
+const TIMEOUT_MS = 60_000;
 const GROUP = "albums-0";
 const MIB = 1024 * 1024;
 

@@ -37,6 +37,8 @@ const CASSANDRA = [
   "--write-timeout-ms",
   "10000",
 ];
+/** A node that has just started compiles what it is asked first, beside all else on this machine: time enough, and a limit for what hangs. */
+const PATIENT = { timeoutMs: 60_000, deadlineMs: 60_000 };
 const args = (name: string): string[] => [...CASSANDRA, "--data-folder", join(folder, name)];
 
 function schema(command: "plan" | "apply"): SpawnSyncReturns<string> {
@@ -58,17 +60,17 @@ test("[TXC1] schema: without it the program refuses to start and says what to do
 
 test("[TXC1] [TXC2] [TX27] transactions: committed, read outside of them, the program killed, started again: all there, and it goes on", async () => {
   const first = await processes.start(args("a"));
-  const db = await connect({ coordinators: [first.address], dedupWorker: first.address });
+  const db = await connect({ coordinators: [first.address], dedupWorker: first.address, timeoutMs: PATIENT.timeoutMs });
   await db.createTables(["CREATE TABLE visits (page text PRIMARY KEY, visits int)"]);
   for (let count = 1; count <= 5; count += 1) {
-    assert.equal(await visit(db), count);
+    assert.equal(await visit(db, PATIENT), count);
     assert.equal((await db.read<{ visits: number }>("visits", where.key))?.visits, count, "a read sees the client's own commit");
   }
   await ended(first.child, "SIGKILL");
   db.close();
   const second = await processes.start(args("b"));
-  const again = await connect({ coordinators: [second.address], dedupWorker: second.address });
-  assert.equal(await visit(again), 6);
+  const again = await connect({ coordinators: [second.address], dedupWorker: second.address, timeoutMs: PATIENT.timeoutMs });
+  assert.equal(await visit(again, PATIENT), 6);
   assert.equal((await again.read<{ visits: number }>("visits", where.key))?.visits, 6);
   again.close();
   assert.equal(await ended(second.child, "SIGTERM"), 0);

@@ -17,6 +17,8 @@ export class FaultySession implements CassandraSession {
   readonly swaps: number[] = [];
   /** Runs before a held request times out. */
   whileHeld: () => Promise<void> = async () => undefined;
+  /** Runs once what loses its answer is carried out. */
+  onAnswerLost: () => void = () => undefined;
   readonly #held: (readonly Statement[])[] = [];
 
   constructor(session: CassandraSession) {
@@ -38,8 +40,9 @@ export class FaultySession implements CassandraSession {
     }
     if (fault === "request-lost" || fault === "held") throw casTimeOut();
     const answer = await this.#session.compareAndSet(statements, settings);
-    if (fault === "answer-lost") throw casTimeOut();
-    return answer;
+    if (fault !== "answer-lost") return answer;
+    this.onAnswerLost();
+    throw casTimeOut();
   };
   /** What was held arrives, in order; answers what was carried out. */
   async releaseHeld(): Promise<boolean[]> {

@@ -88,7 +88,7 @@ export function backendOn({ name, session }: TestKeyspace, more: Partial<Cassand
     keyspace: name,
     environment,
     drawTimestampUs: () => timestampUsOf((lastUs += 1n)),
-    writeTimeoutMs: 5_000,
+    writeTimeoutMs: 60_000,
     onFailed: (cause) => {
       throw cause;
     },
