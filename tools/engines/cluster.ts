@@ -15,7 +15,8 @@ import {
 } from "./processes.ts";
 
 const STOP_GRACE_MS = 20_000;
-const READY_WITHIN_MS = 180_000;
+/** A node that needs 10 s alone was seen to take 100 s on two cores at a load of 22. */
+const READY_WITHIN_MS = 300_000;
 const PROBE_EVERY_MS = 50;
 const LOG_TAIL_CHARACTERS = 3_000;
 
