@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { LogSession, LogTopic, MessageLog, NewMessage } from "@concord/ports";
-import { silentLog } from "@concord/runtime";
+import { ConcordError, silentLog } from "@concord/runtime";
 import { metadataOf } from "../fence.ts";
 import { KafkaFailure, type Producer } from "../kafka-wire.ts";
 import { KafkajsWire } from "../kafkajs-wire.ts";
@@ -52,7 +52,8 @@ async function openedAgain(log: MessageLog): Promise<LogSession> {
   for (;;) {
     try {
       return await log.open(0, "worker");
-    } catch {
+    } catch (thrown) {
+      assert.ok(thrown instanceof ConcordError && thrown.code === "REPLICAS_UNAVAILABLE", String(thrown));
       await sleep(OPEN_AGAIN_MS);
     }
   }
