@@ -23,6 +23,7 @@ import { RowSubject } from "./rows/row-subject.ts";
 import { problems, type Subject } from "./subject.ts";
 
 const HOLD_S = 6;
+const HOLD_MAX_S = 60;
 /** A load that stands still for less has not noticed a fault. */
 const NOTICED_S = 2;
 /** A fault that no load noticed which stands on the engine shows nothing: it is made again, so often. */
@@ -30,9 +31,10 @@ const TRIES_MAX = 3;
 const HELP = `npm run engines:faults -- [--minutes N] [--nodes N] [--engines DIR] [--keep]
 
 Runs storage-proxies, coordinators, a gateway and a dedup worker on Cassandra, Kafka and Ceph, under the loads of npm run crash and one of logged batches. In
-each round the OSD, a broker and a Cassandra node are paused for ${HOLD_S} s, then killed and started again. After each fault all loads must go on. It counts if a load that
-stands on the engine had indeterminate operations, or stood still for at least ${NOTICED_S} s and twice as long as before all faults; otherwise it is made again. Printed: per fault what
-was indeterminate and the longest gap of each load; in the end what the judges found. Exit code 0 only if nothing is lost, dirty, leaked, dangling or delivered twice.
+each round the OSD, a broker and a Cassandra node are paused, then killed and started again, for ${HOLD_S} s, or for three times as long as a load on them stood still
+before all faults, at most ${HOLD_MAX_S} s. After each fault all loads must go on. It counts if a load that stands on the engine had indeterminate operations, or stood still for at
+least ${NOTICED_S} s and twice as long as before all faults; otherwise it is made again. Printed: per fault what was indeterminate and the longest gap of each
+load; in the end what the judges found. Exit code 0 only if nothing is lost, dirty, leaked, dangling or delivered twice.
 
   --minutes N    rounds begin until then; at least one (default 0)
   --nodes N      nodes of Cassandra and of Kafka that are started here, 1 or 3 (default 1)
@@ -240,12 +242,13 @@ interface Hit {
 
 /** Whether a load that stands on the engine noticed the fault. */
 async function hit({ loads, target, fault: { fault, mend }, command, progress }: Hit): Promise<boolean> {
+  const holdMs = holdOf(loads.filter(({ name }) => LOADS_ON[target.engine].includes(name)));
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const before = loads.map(({ subject }) => subject.tally.indeterminate);
     for (const load of loads) [load.gapMs, load.changedAtMs] = [0, performance.now()];
     await command(fault, target);
     for (const { subject } of loads) subject.died();
-    await sleep(HOLD_MS);
+    await sleep(holdMs);
     await command(mend, target);
     const from = performance.now();
     await progress();
@@ -253,13 +256,21 @@ async function hit({ loads, target, fault: { fault, mend }, command, progress }:
     const indeterminate = loads.map(({ subject }, at) => subject.tally.indeterminate - before[at]!);
     const counts = loads.map(({ name }, at) => `${name} ${indeterminate[at]}`).join(", ");
     const gaps = loads.map(({ name, gapMs }) => `${name} ${(gapMs / 1000).toFixed(1)}`).join(", ");
-    console.log(`${nameOf(target)}: ${fault} ${HOLD_S} s, ${mend}: all loads went on within ${(afterMs / 1000).toFixed(1)} s`);
+    console.log(
+      `${nameOf(target)}: ${fault} ${(holdMs / 1000).toFixed(0)} s, ${mend}: all loads went on within ${(afterMs / 1000).toFixed(1)} s`,
+    );
     console.log(`  indeterminate: ${counts}; longest gap in s: ${gaps}`);
     const isNoticed = ({ name, gapMs, calmGapMs }: Load, at: number): boolean =>
       LOADS_ON[target.engine].includes(name) && (indeterminate[at]! > 0 || gapMs >= Math.max(2 * calmGapMs, NOTICED_S * 1_000));
     if (loads.some(isNoticed)) return true;
   }
   return false;
+}
+
+/** A load that stands still for it does so for twice as long as before all faults, also if it began late. */
+function holdOf(loads: readonly Load[]): number {
+  const calmGapMs = Math.max(...loads.map((load) => load.calmGapMs));
+  return Math.min(HOLD_MAX_S * 1_000, Math.max(HOLD_MS, 3 * calmGapMs));
 }
 
 function nameOf({ engine, node }: Target): string {

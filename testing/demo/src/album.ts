@@ -11,7 +11,7 @@ const RUN_MS = 5_000;
 const KILL_AT_MS = 1_500;
 const RESTART_AT_MS = 2_500;
 /** Time for the last acknowledged commits to be applied and the returned proxy to be repaired. */
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 90_000;
 
 interface Album {
   readonly id: bigint;

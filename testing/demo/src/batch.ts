@@ -17,9 +17,9 @@ const WORKERS = 24;
 const PARTS = 5;
 const PARTITIONS = 50;
 const RUN_AFTER_KILL_MS = 1_500;
-const KILL_WITHIN_MS = 20_000;
+const KILL_WITHIN_MS = 60_000;
 /** Replay waits for the grace period; the returned node is repaired by what is read. */
-const CONVERGE_MS = 30_000;
+const CONVERGE_MS = 90_000;
 const KEYS_PER_READ = 500;
 const AS_PEER = { [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) };
 

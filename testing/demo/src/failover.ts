@@ -31,7 +31,7 @@ const BESIDE_CLIENTS = 3;
 const ZOMBIE_MS = 3_000;
 /** Longer than a worker's partitions need to move. */
 const BESIDE_TIMEOUT_MS = 30_000;
-const SETTLE_MS = 20_000;
+const SETTLE_MS = 90_000;
 /** The master dies when so many entries of its groups are durable: this one is, and its commits are not answered. */
 const FAILPOINT = "txn:after-append:600";
 const KILL_WITHIN_MS = 60_000;
