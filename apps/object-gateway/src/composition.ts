@@ -1,3 +1,4 @@
+import { addressOwner } from "@concord/adapter-http";
 import { nodeCipher } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
@@ -20,6 +21,7 @@ import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { DedupWorkerSink, eventSinks, type EventSinks, type OpenSink } from "./event-sinks.ts";
 import { openGatewayStore, type GatewayStore, type GatewayTuning } from "./gateway-store.ts";
+import { ByteRates } from "./http/byte-rates.ts";
 import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
 import type { Context } from "./http/call.ts";
@@ -137,6 +139,7 @@ async function openGateway(
       ...settingsOf(config, users),
       ...limitsOf(users, gateway.store, clock),
       ...budgets,
+      ...byteRatesOf(config, users, environment),
       store: gateway.store,
       log: environment.log,
       metrics,
@@ -214,6 +217,26 @@ function limitsOf(users: Users, store: GatewayStore["store"], clock: Clock): { r
   return {
     quotas: new Quotas({ quotaOf: (tenant) => users.limitsOf(tenant), store, monotonicMs }),
     rates: new RequestRates({ rateOf: (tenant) => users.limitsOf(tenant)?.requestsPerSecondMax, monotonicMs }),
+  };
+}
+
+/** Every address has the same rate. */
+function byteRatesOf(config: ObjectGatewayConfig, users: Users, { clock, metrics }: Environment): Pick<Context, "receiving" | "sending"> {
+  const shared = { networkOf: addressOwner, clock, metrics };
+  const { tenantUploadBytesPerSecond: up, tenantDownloadBytesPerSecond: down } = config;
+  return {
+    receiving: new ByteRates({
+      ...shared,
+      direction: "up",
+      tenants: (tenant) => users.limitsOf(tenant)?.uploadBytesPerSecondMax ?? up,
+      addressRate: config.addressUploadBytesPerSecond,
+    }),
+    sending: new ByteRates({
+      ...shared,
+      direction: "down",
+      tenants: (tenant) => users.limitsOf(tenant)?.downloadBytesPerSecondMax ?? down,
+      addressRate: config.addressDownloadBytesPerSecond,
+    }),
   };
 }
 

@@ -9,6 +9,7 @@ import {
   OBJECT_BYTES_MAX,
   PACK_BYTES_MAX,
   PART_BYTES_MAX,
+  RATE_STEP_BYTES,
   TRUSTED_PROXIES_MAX,
   DOWNLOAD_BUFFER_BYTES_DEFAULT,
   UPLOADS_IN_FLIGHT_DEFAULT,
@@ -29,11 +30,15 @@ const eventTarget = z.strictObject({
   workers: z.array(address).max(EVENT_WORKERS_MAX).default([]),
 });
 
+const byteRate = z.number().int().min(RATE_STEP_BYTES);
+
 const tenantLimits = z.strictObject({
   tenant: accessKey.shape.tenant,
   bytesMax: z.number().int().min(0).optional(),
   objectsMax: z.number().int().min(0).optional(),
   requestsPerSecondMax: z.number().int().min(1).optional(),
+  uploadBytesPerSecondMax: byteRate.optional(),
+  downloadBytesPerSecondMax: byteRate.optional(),
 });
 
 export type TenantLimits = z.output<typeof tenantLimits>;
@@ -128,7 +133,17 @@ export const objectGatewaySchema = z
       .array(tenantLimits)
       .max(ACCESS_KEYS_MAX)
       .default([])
-      .describe("how much tenants may use: tenant, and any of bytesMax, objectsMax, requestsPerSecondMax; others as much as there is"),
+      .describe(
+        "how much tenants may use: tenant, and any of bytesMax, objectsMax, requestsPerSecondMax, uploadBytesPerSecondMax, downloadBytesPerSecondMax; others as much as there is",
+      ),
+    tenantUploadBytesPerSecond: byteRate
+      .optional()
+      .describe("how fast each tenant may upload that has no uploadBytesPerSecondMax in tenantLimits, at each gateway; at least 65536"),
+    tenantDownloadBytesPerSecond: byteRate.optional().describe("the same of downloads"),
+    addressUploadBytesPerSecond: byteRate
+      .optional()
+      .describe("how fast each address (of IPv6: each /64 network) may upload, at each gateway; at least 65536"),
+    addressDownloadBytesPerSecond: byteRate.optional().describe("the same of downloads"),
     usersFile: z
       .string()
       .min(1)

@@ -16,6 +16,14 @@ export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
 export const DOWNLOAD_BUFFER_BYTES_DEFAULT = 1024 * 1024 * 1024;
 /** The most memory of one download: the chunk that the connection has not taken, and the one that is read ahead. */
 export const DOWNLOAD_SHARE_BYTES = 2 * 1024 * 1024;
+/** Rates of bytes: what an idle owner may move at once, told by the time for which its rate would need. */
+export const RATE_BURST_MS = 1000;
+/** Bytes that move between two looks at the rate; the lowest rate is one such step a second. */
+export const RATE_STEP_BYTES = 64 * 1024;
+/** A transfer of which a step would wait for longer, behind the others of its tenant or address, is refused. */
+export const RATE_WAIT_MS_MAX = 10_000;
+/** So many owners are remembered before idle ones are looked for. */
+export const RATE_SWEEP_MIN = 1024;
 export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;

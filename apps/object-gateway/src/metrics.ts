@@ -30,6 +30,18 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
   },
   { name: "s3_received_bytes_total", kind: "counter", help: "Bytes of decoded bodies of uploads.", labels: [] },
   { name: "s3_sent_bytes_total", kind: "counter", help: "Bytes of objects sent.", labels: [] },
+  {
+    name: "s3_paced_seconds_total",
+    kind: "counter",
+    help: "Time for which transfers waited because of rates of bytes, up (uploads) or down.",
+    labels: ["direction"],
+  },
+  {
+    name: "s3_paced_refusals_total",
+    kind: "counter",
+    help: "Transfers refused with SlowDown because they would have waited too long for each step.",
+    labels: ["direction"],
+  },
   { name: "s3_uploads_in_flight", kind: "gauge", help: "Uploads running now.", labels: [] },
   { name: "s3_downloads_in_flight", kind: "gauge", help: "Downloads running now.", labels: [] },
 ];

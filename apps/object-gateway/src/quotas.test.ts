@@ -13,7 +13,7 @@ import { send, type Answer } from "./test/http-client.ts";
 import { sign, type AccessKey } from "./test/signing.ts";
 
 const SDKS = { 2026: sdk2026, 2024: sdk2024 as unknown as typeof sdk2026 } as const;
-const KEYS = ["bytes", "objects", "sdk2026", "sdk2024", "busy"].map((tenant) => ({
+const KEYS = ["bytes", "objects", "sdk2026", "sdk2024", "busy", "paced"].map((tenant) => ({
   accessKeyId: `KEY-${tenant}`,
   secretAccessKey: "a-secret-of-theirs",
   tenant,
@@ -22,6 +22,8 @@ const keyOf = (tenant: string): AccessKey => KEYS.find((key) => key.tenant === t
 const BYTES = keyOf("bytes");
 const OBJECTS = keyOf("objects");
 const BUSY = keyOf("busy");
+const PACED = keyOf("paced");
+const PACED_RATE = 256 * 1024;
 const REFUSED = "403 QuotaExceeded";
 
 let gateway: TestGateway;
@@ -32,6 +34,7 @@ before(async () => {
     { tenant: "sdk2026", bytesMax: 10_000_000, objectsMax: 3 },
     { tenant: "sdk2024", bytesMax: 10_000_000, objectsMax: 3 },
     { tenant: "busy", requestsPerSecondMax: 2 },
+    { tenant: "paced", uploadBytesPerSecondMax: PACED_RATE, downloadBytesPerSecondMax: PACED_RATE },
   ];
   gateway = await TestGateway.start({ config: { accessKeys: [ANN, BOB, ...KEYS], tenantLimits } });
 });
@@ -165,6 +168,33 @@ test("rate: more requests than a tenant may send: 503 SlowDown with a time to wa
   assert.equal(answers.filter(({ status }) => status === 200).length, 40 - slowed.length);
   assert.equal(await outcome(call(ANN, "GET", "/")), "200");
   assert.ok((await gateway.contents()).length - contents.length <= 4 * (40 - slowed.length));
+});
+
+test("rates of bytes: uploads, parts, forms and downloads of a tenant: slowed together, none refused, the bytes as they were", async () => {
+  assert.equal(await outcome(call(PACED, "PUT", "/paced")), "200");
+  const created = await call(PACED, "POST", "/paced/parts", { query: [["uploads", ""]] });
+  const part = [
+    ["partNumber", "1"],
+    ["uploadId", /<UploadId>(.+?)</.exec(created.body)![1]!],
+  ] as const;
+  const body = "0123456789abcdef".repeat(PACED_RATE / 16);
+  const half = body.slice(PACED_RATE / 2);
+  // A second's worth moves at once, so twice as much takes at least a second.
+  const leastMs = 950;
+  const sentMs = performance.now();
+  const answers = await Promise.all([
+    outcome(call(PACED, "PUT", "/paced/k", { body })),
+    outcome(call(PACED, "PUT", "/paced/parts", { query: part, body: half })),
+    outcome(postForm(gateway.address, "paced", { key: PACED, conditions: [{ key: "f" }], fields: { key: "f" }, file: half })),
+  ]);
+  assert.deepEqual(answers, ["200", "200", "204"]);
+  assert.ok(performance.now() - sentMs > leastMs, "uploads are slowed");
+  const readMs = performance.now();
+  const got = await Promise.all([call(PACED, "GET", "/paced/k"), call(PACED, "GET", "/paced/k")]);
+  assert.ok(got.every((one) => one.status === 200 && one.body === body));
+  assert.ok(performance.now() - readMs > leastMs, "downloads are slowed");
+  const metrics = await gateway.metrics.text();
+  for (const direction of ["up", "down"]) assert.match(metrics, new RegExp(`s3_paced_seconds_total\\{direction="${direction}"\\} [0-9.]+`));
 });
 
 test("rates: a second's worth at once, then one for each part of a second; a tenant without a rate has no bucket", () => {

@@ -12,33 +12,38 @@ export function withUpload<Result>(
   options: { readonly algorithm?: ChecksumAlgorithm | undefined; readonly becomes: "object" | "part" },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, uploads, metrics, space, quotas } = context;
+  const { partBytesMax, uploads, receiving, metrics, space, quotas } = context;
   const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
   // A part is no object yet: only that it would fit.
   const amount = { objects: options.becomes === "object" ? 1 : 0, bytes: body.lengthBytes };
-  return uploads.during(call.tenant, body.lengthBytes, async () => {
-    await space.admit();
-    return await quotas.during(call.access.owner, amount, () => action({ ...body, chunks: whileAdmitted(counted, space) }));
-  });
+  return receiving.during(call, body.lengthBytes, (pacing) =>
+    uploads.during(call.tenant, body.lengthBytes, async () => {
+      await space.admit();
+      const chunks = whileAdmitted(pacing.chunks(counted), space);
+      return await quotas.during(call.access.owner, amount, () => action({ ...body, chunks }));
+    }),
+  );
 }
 
 /** Runs `action` with the checked file of a form when there is room for another upload. */
 export function withFile<Result>(
   call: S3Call,
-  { uploads, metrics, space, quotas, partBytesMax }: Context,
+  { uploads, receiving, metrics, space, quotas, partBytesMax }: Context,
   file: Omit<UploadBody, "lengthBytes">,
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
   const counted = counting(file.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
-  return uploads.during(call.tenant, UPLOAD_SHARE_BYTES, async () => {
-    await space.admit();
-    const body = { lengthBytes: undefined, chunks: whileAdmitted(counted, space), finish: () => file.finish() };
-    // The file ends where the form says: at most all of it.
-    const length = call.request.headers.find(([name]) => name === "content-length")?.[1];
-    const bytes = length === undefined ? partBytesMax : Number(length);
-    return await quotas.during(call.access.owner, { objects: 1, bytes }, () => action(body));
-  });
+  // The file ends where the form says: at most all of it.
+  const length = call.request.headers.find(([name]) => name === "content-length")?.[1];
+  const bytes = length === undefined ? partBytesMax : Number(length);
+  return receiving.during(call, bytes, (pacing) =>
+    uploads.during(call.tenant, UPLOAD_SHARE_BYTES, async () => {
+      await space.admit();
+      const body = { lengthBytes: undefined, chunks: whileAdmitted(pacing.chunks(counted), space), finish: () => file.finish() };
+      return await quotas.during(call.access.owner, { objects: 1, bytes }, () => action(body));
+    }),
+  );
 }
 
 /** A long upload ends when the disk fills under it: STORAGE_FULL. */

@@ -6,6 +6,7 @@ import { silentLog, silentMetrics, SpaceGuard } from "@concord/runtime";
 import { fieldsOf, S3Error } from "@concord/s3";
 import { guidToText } from "@concord/snowflake";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
+import { UNLIMITED_BYTES } from "../test/unlimited-bytes.ts";
 import { Quotas } from "./quotas.ts";
 import { RequestRates } from "./request-rates.ts";
 import { AccessReader, ownAccess } from "./access.ts";
@@ -85,7 +86,7 @@ test("budget: downloads that their clients do not read: one above the limit is S
   }
   const store = { getObject: () => Promise.resolve({ object, offset: 0, lengthBytes: 1e9, bytes: bytes() }) } as unknown as ObjectStore;
   const call = { bucket: "photos", key: "a", query: fieldsOf([]), headers: fieldsOf([]), tenant: "ann" } as unknown as S3Call;
-  const context = { store, log: silentLog, metrics: silentMetrics, downloads } as unknown as Context;
+  const context = { store, log: silentLog, metrics: silentMetrics, downloads, sending: UNLIMITED_BYTES } as unknown as Context;
   const { body } = await getObject(call, context);
   assert.ok(body !== undefined && !(body instanceof Uint8Array));
   await assert.rejects(async () => void (await getObject(call, context)), isSlowDown);
@@ -142,6 +143,8 @@ for (const [name, operation, query] of [
       lifecycleDayMs: 1,
       eventSink: () => undefined,
       writes: { kind: "taken" },
+      receiving: UNLIMITED_BYTES,
+      sending: UNLIMITED_BYTES,
       rates: new RequestRates({ rateOf: () => undefined, monotonicMs: () => 0 }),
       quotas: new Quotas({ quotaOf: () => undefined, store, monotonicMs: () => 0 }),
       keys: { managed: "none", service: [] },

@@ -4,6 +4,7 @@ import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard, Writes } from
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
+import type { ByteRates } from "./byte-rates.ts";
 import type { KnownKeys } from "./encryption.ts";
 import type { Quotas } from "./quotas.ts";
 import type { RequestRates } from "./request-rates.ts";
@@ -16,6 +17,10 @@ export interface Context {
   readonly uploads: TransferBudget;
   readonly downloads: TransferBudget;
   readonly rates: RequestRates;
+  /** Bytes of objects that clients send. */
+  readonly receiving: ByteRates;
+  /** Bytes of objects that clients get. */
+  readonly sending: ByteRates;
   /** New data is within its owner's quota; reads, deletes and background work never ask. */
   readonly quotas: Quotas;
   /** New data is admitted by it; reads, deletes and background work never ask. */

@@ -39,15 +39,22 @@ export const getObject: Operation = async (call, context) => {
   };
 };
 
-/** Within the budget of downloads: SlowDown before the first byte. Data that is damaged reaches the log, also behind the status line. */
+/** Within the budget of downloads and at the pace of its tenant and address: SlowDown before the first byte. Data that is damaged reaches the log, also behind the status line. */
 async function* download(
   { bytes, lengthBytes }: FoundObject,
-  { requestId, bucket, key, tenant }: S3Call,
-  { downloads, log }: Context,
+  call: S3Call,
+  { downloads, sending, log }: Context,
 ): AsyncGenerator<Uint8Array, void, void> {
-  const end = downloads.begin(tenant, lengthBytes);
+  const { requestId, bucket, key, tenant } = call;
+  const pacing = sending.begin(call, lengthBytes);
+  let end = pacing.end;
   try {
-    yield* bytes;
+    const free = downloads.begin(tenant, lengthBytes);
+    end = () => {
+      free();
+      pacing.end();
+    };
+    yield* pacing.chunks(bytes);
   } catch (thrown) {
     const { code, message } = toConcordError(thrown);
     if (code === "CORRUPT_DATA") log.error("an object cannot be read", { requestId, bucket, key, reason: message });

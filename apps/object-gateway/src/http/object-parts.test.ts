@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { ObjectStore, StoredObject } from "@concord/objects";
 import { ConcordError, silentMetrics, type HttpResponse } from "@concord/runtime";
 import { fieldsOf, formatHttpDate } from "@concord/s3";
+import { UNLIMITED_BYTES } from "../test/unlimited-bytes.ts";
 import { TransferBudget } from "./budget.ts";
 import type { Context, S3Call } from "./call.ts";
 import { getObject } from "./get-object.ts";
@@ -58,7 +59,7 @@ async function ask(operation: typeof getObject, ifRange: string, then: StoredObj
     isShared: false,
     metrics: silentMetrics,
   });
-  return await operation(call, { store, metrics: silentMetrics, downloads } as unknown as Context);
+  return await operation(call, { store, metrics: silentMetrics, downloads, sending: UNLIMITED_BYTES } as unknown as Context);
 }
 
 const lengthOf = ({ status, headers }: HttpResponse): string => `${status} ${new Map(headers).get("content-length")}`;
