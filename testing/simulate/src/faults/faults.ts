@@ -375,7 +375,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         replace:
           "    await window.apply(publishedIds(classified, window.appliedOutput!));\n    const outcome = await session.publish(classified.publication);",
       },
-      { file: DEDUP_WORKER, search: "    await window.apply(publishedIds(classified, outcome.outputFrom));\n", replace: "" },
+      { file: DEDUP_WORKER, search: "    await window.apply(published);\n", replace: "" },
     ],
   },
   {
