@@ -153,3 +153,8 @@ export async function contentsOf(store: Store): Promise<Record<string, string>> 
 export async function segmentsOf({ disk }: Machine): Promise<readonly DiskEntry[]> {
   return (await disk.list(`${FOLDER}/journal`)).filter(({ name }) => name.endsWith(".journal"));
 }
+
+/** What was begun in the background ends. */
+export const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+};
