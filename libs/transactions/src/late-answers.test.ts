@@ -18,8 +18,8 @@ function holdNextRead({ rows }: TestFixture): { release(): void } {
   return { release };
 }
 
-test("[TX4] row cache: a read outlives its rolled back transaction: what others committed meanwhile is not hidden", async () => {
-  const fixture = new TestFixture();
+/** Row 1 is there; a transaction that asked for it was rolled back before its read is answered. */
+async function readOfOneThatIsGone(fixture: TestFixture) {
   await (await fixture.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
   await settle();
   const client = await fixture.open();
@@ -30,30 +30,30 @@ test("[TX4] row cache: a read outlives its rolled back transaction: what others 
   const starting = gone.start(albumKey(1)).catch(() => undefined);
   await settle();
   gone.rollback();
+  const answered = (): Promise<unknown> => {
+    slow.release();
+    return starting;
+  };
+  return { client, answered };
+}
+
+test("[TX4] row cache: a read outlives its rolled back transaction: what others committed meanwhile is not hidden", async () => {
+  const fixture = new TestFixture();
+  const { client, answered } = await readOfOneThatIsGone(fixture);
   await client.execute([update(albumKey(1), { public_photos: int(2) })]);
   await settle();
   assert.deepEqual(plain(fixture.rows.row(albumKey(1))), { public_photos: 2 }, "applied, so memory has forgotten it");
-  slow.release();
-  await starting;
+  await answered();
   const later = client.begin();
   assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
 });
 
 test("[TX6] row cache: a read outlives its rolled back transaction: what others logged meanwhile, not applied yet, is not hidden", async () => {
   const fixture = new TestFixture();
-  await (await fixture.open()).execute([insert(albumKey(1), { public_photos: int(1) })]);
-  await settle();
-  const client = await fixture.open();
-  await fixture.clock.advance(10_000);
-  const slow = holdNextRead(fixture);
-  const gone = client.begin();
-  const starting = gone.start(albumKey(1)).catch(() => undefined);
-  await settle();
-  gone.rollback();
+  const { client, answered } = await readOfOneThatIsGone(fixture);
   fixture.rows.hold();
   await client.execute([update(albumKey(1), { public_photos: int(2) })]);
-  slow.release();
-  await starting;
+  await answered();
   const later = client.begin();
   assert.deepEqual(plain(await later.start(albumKey(1))), { public_photos: 2 });
   fixture.rows.release();

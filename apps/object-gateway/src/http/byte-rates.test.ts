@@ -161,7 +161,7 @@ test("rates of bytes: an address: of all its tenants together, beside each one's
   assert.deepEqual(alone.steps, [[6, STEP]]);
 });
 
-test("rates of bytes: transfers whose steps would wait longer than the limit: refused with the time to wait; one that ends makes room", async () => {
+test("rates of bytes: transfers whose steps would wait longer than the limit: refused with the time to wait; one that ends lets another begin", async () => {
   const at = fixture();
   const most = RATE_WAIT_MS_MAX / 1000;
   const running = Array.from({ length: most - 1 }, () => at.rates.begin(askedBy("ann"), 1e12));

@@ -3,10 +3,10 @@ import assert from "node:assert/strict";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import type { ISocketFactory } from "kafkajs";
-import type { LogMessage, LogSession, MessageLog, NewMessage, Publication } from "@concord/ports";
+import type { LogMessage, MessageLog, NewMessage, Publication } from "@concord/ports";
 import { API, FaultySockets, type SocketFault } from "./faulty-sockets.ts";
-import { brokers, kafkaAdmin, newTopics, openOn, optionsFor } from "./real-kafka.ts";
-import { ConcordError, silentLog } from "@concord/runtime";
+import { brokers, kafkaAdmin, newTopics, openedAgain, openOn, optionsFor } from "./real-kafka.ts";
+import { silentLog } from "@concord/runtime";
 import { KafkajsWire } from "../kafkajs-wire.ts";
 import { makeTopics, openKafkaLog } from "../index.ts";
 
@@ -44,17 +44,6 @@ const STEPS = {
 for (const mode of ["transactional", "single-owner"] as const) {
   test(`[DDD5] ${mode}: a lost request, a lost answer, a connection that hangs, at each step: nothing lost, nothing twice, in order`, () =>
     faultsAt(mode));
-}
-
-/** As a worker does, which tries again; within the time of the file. */
-async function openedAgain(log: MessageLog): Promise<LogSession> {
-  for (;;) {
-    try {
-      return await log.open(0, "worker");
-    } catch (thrown) {
-      assert.ok(thrown instanceof ConcordError && thrown.code === "REPLICAS_UNAVAILABLE", String(thrown));
-    }
-  }
 }
 
 async function faultsAt(mode: keyof typeof STEPS): Promise<void> {

@@ -8,18 +8,17 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { LogSession, LogTopic, MessageLog, NewMessage } from "@concord/ports";
-import { ConcordError, silentLog } from "@concord/runtime";
+import { silentLog } from "@concord/runtime";
 import { metadataOf } from "../fence.ts";
 import { KafkaFailure, type Producer } from "../kafka-wire.ts";
 import { KafkajsWire } from "../kafkajs-wire.ts";
 import { TRANSACTION_TIMEOUT_MS } from "../limits.ts";
 import { encodeBatch } from "../record-batch.ts";
 import { API, FaultySockets } from "./faulty-sockets.ts";
-import { brokers, kafkaAdmin, newTopics, openOn, type Topics } from "./real-kafka.ts";
+import { brokers, kafkaAdmin, newTopics, OPEN_AGAIN_MS, openedAgain, openOn, type Topics } from "./real-kafka.ts";
 
 const ENGINES_COMMAND = resolve(import.meta.dirname, "../../../../tools/engines/main.ts");
 
-const OPEN_AGAIN_MS = 20;
 /** In requests of settings. */
 const BROKER_RESOURCE = 4;
 
@@ -44,18 +43,6 @@ async function texts(log: MessageLog, topic: LogTopic): Promise<readonly string[
     found.push(...messages.map(({ value }) => Buffer.from(value).toString()));
     if (next === at) return found;
     at = next;
-  }
-}
-
-/** As a worker does: until there is a broker. */
-async function openedAgain(log: MessageLog): Promise<LogSession> {
-  for (;;) {
-    try {
-      return await log.open(0, "worker");
-    } catch (thrown) {
-      assert.ok(thrown instanceof ConcordError && thrown.code === "REPLICAS_UNAVAILABLE", String(thrown));
-      await sleep(OPEN_AGAIN_MS);
-    }
   }
 }
 

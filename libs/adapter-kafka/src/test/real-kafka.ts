@@ -1,9 +1,11 @@
 // Topics of a test's own on the brokers that ENGINE_KAFKA names.
+import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { after } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Kafka, logLevel, type Admin } from "kafkajs";
-import type { MessageLog, NewMessage } from "@concord/ports";
-import { silentLog, type Clock } from "@concord/runtime";
+import type { LogSession, MessageLog, NewMessage } from "@concord/ports";
+import { ConcordError, silentLog, type Clock } from "@concord/runtime";
 import { openKafkaLog, type KafkaLogOptions } from "../index.ts";
 
 export const brokers = (process.env["ENGINE_KAFKA"] ?? "").split(",");
@@ -95,4 +97,18 @@ export async function openOn(topics: Topics, more: Partial<KafkaLogOptions> = {}
   const log = await openKafkaLog(optionsFor(topics, more));
   opened.push(log);
   return log;
+}
+
+export const OPEN_AGAIN_MS = 20;
+
+/** Of partition 0, as a worker does: until there is a broker, within the time of the file. */
+export async function openedAgain(log: MessageLog): Promise<LogSession> {
+  for (;;) {
+    try {
+      return await log.open(0, "worker");
+    } catch (thrown) {
+      assert.ok(thrown instanceof ConcordError && thrown.code === "REPLICAS_UNAVAILABLE", String(thrown));
+      await sleep(OPEN_AGAIN_MS);
+    }
+  }
 }
