@@ -1,13 +1,12 @@
 // The Dockerfile's own steps by hand in a temporary folder, then the programs started from what they made.
 import assert from "node:assert/strict";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { createSocket } from "node:dgram";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
+import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { hostOf, imageVariables } from "./programs.ts";
 import { ROOT } from "./tools.ts";
 
@@ -168,32 +167,10 @@ for (const [program, variables, isReadyAlone] of PROGRAMS) {
   });
 }
 
-/** Free for TCP and, for heartbeats, for UDP, when asked; below those that connections get. */
-async function ringPorts(count: number): Promise<readonly number[]> {
-  const ports: number[] = [];
-  for (let port = 20_000 + Math.floor(Math.random() * 10_000); ports.length < count; port += 1) {
-    if (await isFree(port)) ports.push(port);
-  }
-  return ports;
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = createSocket("udp4");
-    const server = createServer();
-    const answer = (free: boolean): void => {
-      server.close();
-      socket.close(() => resolve(free));
-    };
-    server.once("error", () => answer(false));
-    socket.once("error", () => resolve(false));
-    socket.bind({ address: "127.0.0.1", port, exclusive: true }, () => server.listen(port, "127.0.0.1", () => answer(true)));
-  });
-}
-
 test("image: concord.js three times, a ring: each hears the others and is ready, SIGTERM ends it well", async () => {
-  const ports = await ringPorts(3);
-  const nodes = ports.map((port, at) => ({ name: `concord-${at + 1}`, address: `127.0.0.1:${port}`, datacenter: `dc${at + 1}` }));
+  const nodes = await Promise.all(
+    [1, 2, 3].map(async (n) => ({ name: `concord-${n}`, address: await freeAddress(), datacenter: `dc${n}` })),
+  );
   const started = await Promise.all(
     nodes.map(({ name, address, datacenter }) =>
       start("concord.js", {

@@ -1,12 +1,10 @@
 // The real program on real brokers: killed at points of its processing loop, sent everything again, another worker, three that share the partitions.
 import assert from "node:assert/strict";
-import { randomInt } from "node:crypto";
-import { createSocket } from "node:dgram";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { makeRecordTopic } from "@concord/adapter-kafka";
+import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { brokers, clock, newTopics, type Topics } from "@concord/adapter-kafka/testing";
 import { changeList, WORKER_LIST } from "@concord/member-lists";
 import type { ListChange } from "@concord/ownership";
@@ -68,28 +66,6 @@ test("[DDD4] on Kafka: a second worker comes: it has the partitions, the first o
   assert.deepEqual(await outputOf(second.address), [...idsOf(10, "a"), ...idsOf(10, "b")]);
   for (const { child } of [first, second]) child.kill("SIGTERM");
 });
-
-/**
- * A port on which nothing listens, of TCP for calls and of UDP for heartbeats; below those that the system gives to connections, since a worker
- * that was killed takes its port again.
- */
-async function freeAddress(): Promise<string> {
-  for (;;) {
-    const port = 10_000 + randomInt(20_000);
-    const server = createServer();
-    const socket = createSocket("udp4");
-    try {
-      await once(server.listen(port, "127.0.0.1"), "listening");
-      await once(socket.bind(port, "127.0.0.1"), "listening");
-      return `127.0.0.1:${port}`;
-    } catch (thrown) {
-      assert.equal((thrown as NodeJS.ErrnoException).code, "EADDRINUSE");
-    } finally {
-      server.close();
-      socket.close();
-    }
-  }
-}
 
 /** Until every message has its result: what is unknown or elsewhere for a moment is sent again. */
 async function ingested(address: string, ids: readonly string[]): Promise<void> {

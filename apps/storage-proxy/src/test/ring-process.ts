@@ -1,9 +1,9 @@
 // A node of a ring as a process of its own, with its store on disk and its log at hand.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
 import { ReplicaService } from "@concord/protos-storage";
 import { bearer, callUnary } from "@concord/rpc";
@@ -27,16 +27,7 @@ interface LogLine {
 
 /** Three members on free ports of this machine. */
 export async function threeMembers(): Promise<RingMember[]> {
-  return Promise.all([1, 2, 3].map(async (n) => ({ name: `node-${n}`, address: `127.0.0.1:${await freePort()}`, datacenter: `dc${n}` })));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
+  return Promise.all([1, 2, 3].map(async (n) => ({ name: `node-${n}`, address: await freeAddress(), datacenter: `dc${n}` })));
 }
 
 /** Every row of these owners in the table `notes` at one replica as it is stored, asked as a peer would: no quorum, no repair. */

@@ -3,12 +3,12 @@ import assert from "node:assert/strict";
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, closeSync, existsSync, mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { nodeClock } from "@concord/adapter-node-runtime";
+import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { connectPool } from "@concord/adapter-rados";
 
 /** The 10 GiB of a container would only take longer to make. */
@@ -86,16 +86,6 @@ function succeeds(program: string, args: readonly string[], env: NodeJS.ProcessE
   );
 }
 
-/** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 const gatewayConf = (): string => join(volumeFolder("ceph-client"), "ceph.conf");
 const poolAsGateway = () =>
   connectPool({
@@ -112,7 +102,7 @@ async function makePool(): Promise<void> {
 }
 
 before(async () => {
-  address = `127.0.0.1:${await freePort()}`;
+  address = await freeAddress();
   for (const volume of ["ceph-admin", "ceph-client", ...ROLES.keys()]) {
     mkdirSync(volumeFolder(volume));
     chmodSync(volumeFolder(volume), 0o755);

@@ -1,0 +1,2 @@
+export { freeAddress } from "./free-address.ts";
+export { MountedDisk } from "./mounted-disk.ts";
