@@ -29,3 +29,22 @@ test("timer: cancelled: never", async () => {
   await new Promise<void>((resolve) => void nodeClock.setTimer(10, resolve));
   assert.equal(fired, 0);
 });
+
+test("defer: this turn: after every reaction of what is settled, before any event; next turn: after it", async () => {
+  const order: string[] = [];
+  await new Promise<void>((resolve) => {
+    setImmediate(() => {
+      nodeClock.defer(() => {
+        order.push("next turn");
+        resolve();
+      });
+      nodeClock.defer(() => order.push("this turn"), "this");
+      void Promise.resolve()
+        .then(() => order.push("reaction"))
+        .then(() => nodeClock.defer(() => order.push("this turn, asked for by a reaction"), "this"))
+        .then(() => order.push("reaction to it"));
+      setImmediate(() => order.push("another event"));
+    });
+  });
+  assert.deepEqual(order, ["reaction", "reaction to it", "this turn", "this turn, asked for by a reaction", "next turn"]);
+});

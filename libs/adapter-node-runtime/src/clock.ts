@@ -11,7 +11,8 @@ export const nodeClock: Clock = {
   nowUs: () => BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000) + stepUs()),
   monotonicMs: () => performance.now(),
   setTimer,
-  defer: (action) => void setImmediate(action),
+  /** A tick that a reaction asks for runs when no reaction is left; what it writes to a stream of HTTP/2 is sent before the loop looks for events. */
+  defer: (action, turn = "next") => void (turn === "this" ? queueMicrotask(() => process.nextTick(action)) : setImmediate(action)),
 };
 
 /** performance.timeOrigin is fixed at start: when the wall clock has been stepped since, the step is added. */

@@ -50,7 +50,7 @@ export class AppendLane {
 
   #collect(): void {
     this.#state = { kind: "collecting" };
-    this.#clock.defer(() => this.#send());
+    this.#clock.defer(() => this.#send(), "this");
   }
 
   #send(): void {

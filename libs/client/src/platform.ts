@@ -13,8 +13,9 @@ export const systemClock: Clock = {
     const timer = setTimeout(action, delayMs);
     return { cancel: () => clearTimeout(timer) };
   },
-  defer: (action) => {
-    setImmediate(action);
+  defer: (action, turn = "next") => {
+    if (turn === "this") queueMicrotask(() => process.nextTick(action));
+    else setImmediate(action);
   },
 };
 

@@ -271,7 +271,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     this.#clock.defer(() => {
       this.#flushScheduled = false;
       this.#flush();
-    });
+    }, "this");
   }
 
   #flush(): void {

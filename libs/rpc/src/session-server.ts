@@ -185,7 +185,7 @@ class Session implements ServerSession, SessionContext {
     this.#core.environment.clock.defer(() => {
       this.#flushScheduled = false;
       this.#flush();
-    });
+    }, "this");
   }
 
   #flush(): void {

@@ -16,8 +16,11 @@ export interface Clock {
   monotonicMs(): number;
   /** Calls `action` once after `delayMs`. */
   setTimer(delayMs: number, action: () => void): Timer;
-  /** Calls `action` after the current turn, promises included, and without any delay: the coalescing point of message frames. */
-  defer(action: () => void): void;
+  /**
+   * Calls `action` without any delay, in the next turn: what other events bring in this one comes before it. Or still in this turn, as soon as
+   * the promises that are settled have had their reactions: where what one event leads to becomes one frame, which leaves a turn earlier.
+   */
+  defer(action: () => void, turn?: "next" | "this"): void;
 }
 
 /** Resolves after `delayMs`, or at once when `signal` is aborted (it does not reject: the caller looks at the signal). */
