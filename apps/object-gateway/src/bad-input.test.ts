@@ -105,6 +105,14 @@ const KEYS: readonly Case[] = [
   ...["replication", "logging", "accelerate", "requestPayment"].map((name) =>
     bad(`PUT bucket?${name}`, "501 NotImplemented", () => call("PUT", "/kept", { query: [[name, ""]], body: "<x/>" })),
   ),
+  ...["md5", "sha512", "xxhash3", "xxhash64", "xxhash128"].map((name) =>
+    bad(`a checksum that is not compared here: ${name}`, "501 NotImplemented", () =>
+      call("PUT", "/kept/x", { body: "x", headers: { [`x-amz-checksum-${name}`]: "AAAAAAAAAAA=" } }),
+    ),
+  ),
+  bad("a condition on the source of a copy that is none", "501 NotImplemented", () =>
+    call("PUT", "/kept/x", { headers: { "x-amz-copy-source": "/kept/k", "x-amz-copy-source-if-later": "x" } }),
+  ),
   bad("GET object?torrent", "501 NotImplemented", () => call("GET", "/kept/k", { query: [["torrent", ""]] })),
   bad("PUT bucket?object-lock of what is none", "400 MalformedXML", () =>
     call("PUT", "/kept", { query: [["object-lock", ""]], body: "<x/>" }),

@@ -237,6 +237,37 @@ for (const generation of ["2026", "2024"] as const) {
       await refused("403 AccessDenied", () => bob.send(new sdk.DeleteBucketEncryptionCommand({ Bucket })));
     });
 
+    test("tags, ACL, retention and legal hold: read and set without the customer's key, which no client sends there", async () => {
+      const s3 = client();
+      const Bucket = `locked-${(buckets += 1)}`;
+      await s3.send(new sdk.CreateBucketCommand({ Bucket, ObjectLockEnabledForBucket: true }));
+      const ObjectOwnership = generation === "2026" ? ("BucketOwnerEnforced" as const) : ("ObjectWriter" as const);
+      await s3.send(new sdk.PutBucketOwnershipControlsCommand({ Bucket, OwnershipControls: { Rules: [{ ObjectOwnership }] } }));
+      const RetainUntilDate = new Date(Date.now() + 86_400_000);
+      const lock = { ObjectLockMode: "GOVERNANCE", ObjectLockRetainUntilDate: RetainUntilDate, ObjectLockLegalHoldStatus: "ON" } as const;
+      const { VersionId } = await s3.send(
+        new sdk.PutObjectCommand({ Bucket, Key: "k", Body: "x", Tagging: "a=b", ...lock, ...customer() }),
+      );
+      for (const at of [
+        { Bucket, Key: "k" },
+        { Bucket, Key: "k", VersionId },
+      ]) {
+        assert.deepEqual((await s3.send(new sdk.GetObjectTaggingCommand(at))).TagSet, [{ Key: "a", Value: "b" }]);
+        const { Retention } = await s3.send(new sdk.GetObjectRetentionCommand(at));
+        assert.deepEqual(Retention, { Mode: "GOVERNANCE", RetainUntilDate });
+        assert.equal((await s3.send(new sdk.GetObjectLegalHoldCommand(at))).LegalHold?.Status, "ON");
+        assert.deepEqual(
+          (await s3.send(new sdk.GetObjectAclCommand(at))).Grants?.map(({ Permission }) => Permission),
+          ["FULL_CONTROL"],
+        );
+      }
+      await s3.send(new sdk.PutObjectTaggingCommand({ Bucket, Key: "k", Tagging: { TagSet: [] } }));
+      await s3.send(new sdk.PutObjectLegalHoldCommand({ Bucket, Key: "k", LegalHold: { Status: "OFF" } }));
+      await s3.send(new sdk.PutObjectAclCommand({ Bucket, Key: "k", ACL: "bucket-owner-full-control" }));
+      assert.deepEqual((await s3.send(new sdk.GetObjectTaggingCommand({ Bucket, Key: "k" }))).TagSet, []);
+      assert.equal((await s3.send(new sdk.GetObjectLegalHoldCommand({ Bucket, Key: "k" }))).LegalHold?.Status, "OFF");
+    });
+
     test("refusals: without the customer's key, with another one, with one where there is none, keys that are not there", async () => {
       const s3 = client();
       const Bucket = await newBucket();

@@ -89,6 +89,10 @@ for (const generation of ["2026", "2024"] as const) {
       assert.equal(marker.DeleteMarker, true);
       assert.equal(await failureOf(textOf(s3, Bucket, Key)), "404 NoSuchKey");
       assert.equal(await failureOf(textOf(s3, Bucket, Key, marker.VersionId)), "405 MethodNotAllowed");
+      const copy = (more: string): Promise<unknown> =>
+        s3.send(new sdk.CopyObjectCommand({ Bucket, Key: "copy", CopySource: `${Bucket}/${Key}${more}` }));
+      assert.equal(await failureOf(copy("")), "404 NoSuchKey");
+      assert.equal(await failureOf(copy(`?versionId=${marker.VersionId}`)), "400 InvalidRequest");
       assert.equal((await s3.send(new sdk.ListObjectsV2Command({ Bucket }))).KeyCount, 0);
       assert.equal(await failureOf(s3.send(new sdk.DeleteBucketCommand({ Bucket }))), "409 BucketNotEmpty");
       const undone = await s3.send(new sdk.DeleteObjectCommand({ Bucket, Key, VersionId: marker.VersionId }));

@@ -280,8 +280,15 @@ export interface ObjectStore {
   listObjects(request: ListRequest): Promise<Listing>;
   /** Objects and delete markers: by key, then newest first. */
   listVersions(request: ListVersionsRequest): Promise<VersionListing>;
+  /** Tags, ACL and lock are read without a customer's key (SSE-C). */
   objectTags(bucket: string, key: string, versionId?: string): Promise<Readonly<Record<string, string>>>;
   setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>, versionId?: string): Promise<void>;
+  objectAcl(request: {
+    bucket: string;
+    key: string;
+    versionId?: string | undefined;
+    judge: JudgeObject | undefined;
+  }): Promise<ObjectAcl | undefined>;
   /** `change` makes it of the object as it is, or throws; it may be called again. */
   setObjectAcl(request: {
     bucket: string;

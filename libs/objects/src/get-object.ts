@@ -30,6 +30,16 @@ export async function headObject(context: ObjectStoreContext, request: HeadReque
   return shown(object, await keyOfHead(context, object, request));
 }
 
+/** For what is said beside the content, in the row's plain fields (tags, ACL, lock): asks for no customer's key. Errors as `headObject`. */
+export async function objectWithoutKey(
+  context: ObjectStoreContext,
+  request: Omit<HeadRequest, "customerKey" | "checksum">,
+): Promise<StoredObject> {
+  const { object } = await find(context, request);
+  checkReadCondition(request.precondition, object);
+  return object;
+}
+
 /** Asked for only where it is needed: a customer's key is checked, a checksum may be encrypted. */
 async function keyOfHead(context: ObjectStoreContext, object: StoredObject, request: HeadRequest): Promise<DataKey | undefined> {
   const { encryption } = object;

@@ -2,7 +2,7 @@
 import type { ObjectStore } from "./api.ts";
 import { changeObject } from "./change-object.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { headObject } from "./get-object.ts";
+import { objectWithoutKey } from "./get-object.ts";
 import { checkFuture, checkLocking, checkRetentionChange } from "./locks.ts";
 import type { ObjectLock, StoredObject } from "./rows.ts";
 import { viewShard } from "./shard-view.ts";
@@ -16,7 +16,7 @@ export async function objectLock(
   const { bucket, key, versionId } = request;
   const view = await viewShard(context, "read", bucket, key, rowKeysOfVersion(key, versionId));
   checkLocking(view.header.row);
-  return (await headObject(context, { bucket, key, versionId, precondition: {} })).lock;
+  return (await objectWithoutKey(context, { bucket, key, versionId, precondition: {} })).lock;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
-import { setObjectAcl } from "./acls.ts";
+import { objectAcl, setObjectAcl } from "./acls.ts";
 import { BucketCache } from "./bucket-cache.ts";
 import { BucketTurns } from "./bucket-turns.ts";
 import {
@@ -73,6 +73,7 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
     listVersions: (request) => listVersions(context, request),
     objectTags: (bucket, key, versionId) => objectTags(context, bucket, key, versionId),
     setObjectTags: (bucket, key, tags, versionId) => setObjectTags(context, bucket, key, tags, versionId),
+    objectAcl: (request) => objectAcl(context, request),
     setObjectAcl: (request) => setObjectAcl(context, request),
     objectLock: (request) => objectLock(context, request),
     setObjectRetention: (request) => setObjectRetention(context, request),

@@ -1,13 +1,13 @@
 import { changeObject } from "./change-object.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { headObject } from "./get-object.ts";
+import { objectWithoutKey } from "./get-object.ts";
 import { checkTags } from "./names.ts";
 
 type Tags = Readonly<Record<string, string>>;
 
 /** Of the object, or of one version of it. */
 export async function objectTags(context: ObjectStoreContext, bucket: string, key: string, versionId?: string): Promise<Tags> {
-  const object = await headObject(context, { bucket, key, precondition: {}, versionId });
+  const object = await objectWithoutKey(context, { bucket, key, precondition: {}, versionId });
   return object.attributes.tags;
 }
 

@@ -138,7 +138,7 @@ export const putBucketAcl: Operation = async (call, context) => {
 /** Of an object that is there. */
 export const getObjectAcl: Operation = async ({ bucket, key, query, access, judge }, { store }) => {
   const versionId = query.one("versionId");
-  const { acl } = await store.headObject({ bucket, key, precondition: { judge }, versionId });
+  const acl = await store.objectAcl({ bucket, key, versionId, judge });
   return xml(aclXml(aclOf(access, acl)), versionHeader(versionId));
 };
 
@@ -148,7 +148,7 @@ export const putObjectAcl: Operation = async (call, context) => {
   const versionId = query.one("versionId");
   const asked = await askedAcl(call, context);
   if (access.ownership === ENFORCED) {
-    await context.store.headObject({ bucket, key, precondition: { judge }, versionId });
+    await context.store.objectAcl({ bucket, key, versionId, judge });
     checkOwner(asked.owner, access.owner);
     refuseAcl(asked, access.owner);
     return empty(200);

@@ -27,7 +27,7 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
 
 /**
  * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
- * with 412, also the ones a GET answers with 304.
+ * with 412, also the ones a GET answers with 304, and 400 where its source is a delete marker, named as such.
  */
 export async function copying<Result>(
   { tenant, access }: S3Call,
@@ -40,8 +40,14 @@ export async function copying<Result>(
       return await quotas.duringLater(access.owner, action);
     });
   } catch (thrown) {
-    if (thrown instanceof ConcordError && thrown.code === "NOT_MODIFIED")
-      throw new S3Error("PreconditionFailed", undefined, { cause: thrown });
-    throw thrown;
+    throw failureOfSource(thrown);
   }
+}
+
+function failureOfSource(thrown: unknown): unknown {
+  if (!(thrown instanceof ConcordError)) return thrown;
+  if (thrown.code === "NOT_MODIFIED") return new S3Error("PreconditionFailed", undefined, { cause: thrown });
+  const isMarker = thrown.code === "OBJECT_UNKNOWN" && thrown.metadata["field"] === "marker";
+  const message = "The source of a copy request may not specifically refer to a delete marker by version id.";
+  return isMarker ? new S3Error("InvalidRequest", message, { cause: thrown }) : thrown;
 }

@@ -51,6 +51,12 @@ test("features: what an operation does not name is refused on it, what it names 
     false,
   );
   assert.equal(refused("UploadPart", "partNumber=1&uploadId=u", [["x-amz-meta-a", "1"]]), true);
+  for (const name of ["md5", "sha512", "xxhash3", "xxhash64", "xxhash128", "of-later"]) {
+    assert.equal(refused("PutObject", "", [[`x-amz-checksum-${name}`, "AAAAAAAAAAA="]]), true, "never stored as if it had been compared");
+    assert.equal(refused("CompleteMultipartUpload", "uploadId=u", [[`x-amz-checksum-${name}`, "AAAAAAAAAAA="]]), true);
+  }
+  assert.equal(refused("CopyObject", "", [["x-amz-copy-source-if-none-match", '"x"']]), false);
+  assert.equal(refused("CopyObject", "", [["x-amz-copy-source-if-later", "x"]]), true);
   assert.equal(refused("GetObject", "versionId=1"), false);
   assert.equal(refused("PutObject", "versionId=1"), true);
   assert.equal(refused("ListObjects", "metadata"), true);

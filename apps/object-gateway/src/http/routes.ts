@@ -1,7 +1,14 @@
 // Maps requests to operations, and lists the parameters and headers each accepts. Anything a row does not name gets NotImplemented: never
 // a success that did less than was asked (docs/design/objects.md, S3 surface).
 import { REDIRECT_HEADER } from "@concord/objects";
-import { CUSTOMER_KEY_HEADERS, ENCRYPTION_HEADERS, SOURCE_KEY_HEADERS, type Fields } from "@concord/s3";
+import {
+  CHECKSUM_ALGORITHMS,
+  checksumHeader,
+  CUSTOMER_KEY_HEADERS,
+  ENCRYPTION_HEADERS,
+  SOURCE_KEY_HEADERS,
+  type Fields,
+} from "@concord/s3";
 import { getBucketAccelerateConfiguration, getBucketLogging, getBucketReplication, getBucketRequestPayment } from "./absent-settings.ts";
 import { deleteBucketWebsite, getBucketWebsite, putBucketWebsite } from "./websites.ts";
 import {
@@ -109,14 +116,17 @@ const READ = {
   headers: ["x-amz-checksum-mode", ...CUSTOMER_KEY_HEADERS],
   conditional: true,
 };
+/** By name: a checksum that is not compared is refused, not passed over. */
+const CHECKSUMS = [...CHECKSUM_ALGORITHMS.map(checksumHeader), "x-amz-checksum-algorithm", "x-amz-checksum-type"];
 /** Checks of a body that passes. */
-const CHECKED = ["x-amz-checksum-*", "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
+const CHECKED = [...CHECKSUMS, "x-amz-sdk-checksum-algorithm", "x-amz-trailer", "x-amz-decoded-content-length"];
 /** Headers accepted on upload; features.ts checks each value. */
 const GRANTS = ["x-amz-acl", "x-amz-grant-*"];
 const LOCKED = ["x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date", "x-amz-object-lock-legal-hold"];
 const STORED = ["x-amz-meta-*", "x-amz-tagging", ...GRANTS, ...LOCKED, "x-amz-storage-class", REDIRECT_HEADER, ...ENCRYPTION_HEADERS];
 const BYPASS = "x-amz-bypass-governance-retention";
-const SOURCE = ["x-amz-copy-source", "x-amz-copy-source-if-*", "x-amz-source-expected-bucket-owner", ...SOURCE_KEY_HEADERS];
+const SOURCE_CONDITIONS = ["match", "none-match", "modified-since", "unmodified-since"].map((name) => `x-amz-copy-source-if-${name}`);
+const SOURCE = ["x-amz-copy-source", ...SOURCE_CONDITIONS, "x-amz-source-expected-bucket-owner", ...SOURCE_KEY_HEADERS];
 
 const route = (operation: string, method: Route["method"], level: Level, handle: Operation, options: Options = {}): Route => {
   const standard = { picks: [], copies: false, query: [], headers: [], conditional: false, body: false, makesBucket: false };
@@ -269,7 +279,7 @@ export const ROUTES: readonly Route[] = [
   }),
   route("CompleteMultipartUpload", "POST", "object", completeMultipartUpload, {
     picks: ["uploadId"],
-    headers: ["x-amz-checksum-*", "x-amz-mp-object-size", ...CUSTOMER_KEY_HEADERS],
+    headers: [...CHECKSUMS, "x-amz-mp-object-size", ...CUSTOMER_KEY_HEADERS],
     conditional: true,
     body: true,
   }),
@@ -291,7 +301,7 @@ export const FORM_ROUTE: Omit<Route, "handle"> = {
     ...LOCKED,
     "x-amz-storage-class",
     REDIRECT_HEADER,
-    "x-amz-checksum-*",
+    ...CHECKSUMS,
     ...ENCRYPTION_HEADERS,
   ],
   conditional: false,
