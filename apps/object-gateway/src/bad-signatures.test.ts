@@ -59,6 +59,13 @@ const SIGV4: readonly Case[] = [
   ),
   bad("a digest that is none", "400 InvalidDigest", () => call("PUT", "/kept/k", { body: "new", headers: { "content-md5": "!" } })),
   bad("another digest", "400 BadDigest", () => call("PUT", "/kept/k", { body: "new", headers: { "content-md5": md5Of("old") } })),
+  bad("AssumeRole, as clients of STS send it", "501 NotImplemented", () =>
+    call("POST", "/", {
+      service: "sts",
+      body: "Action=AssumeRole&Version=2011-06-15&RoleArn=arn:aws:iam::1:role/r&RoleSessionName=s",
+      headers: { "content-type": "application/x-www-form-urlencoded" },
+    }),
+  ),
   bad("a session token", "400 InvalidToken", () => call("GET", "/kept/k", { headers: { "x-amz-security-token": "t" } })),
 ];
 

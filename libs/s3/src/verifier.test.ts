@@ -80,6 +80,7 @@ const HEADER_ROWS: readonly (readonly [what: string, request: () => Request, cod
   ["a wrong secret", () => signed({ secret: "guess" }), "SignatureDoesNotMatch"],
   ["a wrong region", () => signed({ region: "us-east-1" }), "AuthorizationHeaderMalformed"],
   ["a wrong service", () => signed({ service: "sqs" }), "AuthorizationHeaderMalformed"],
+  ["a request of STS", () => signed({ service: "sts" }), "NotImplemented"],
   ["a scope of yesterday", () => signed({ date: "20261120" }), "AuthorizationHeaderMalformed"],
   ["a scope date that is none", () => signed({ date: "2026112" }), "AuthorizationHeaderMalformed"],
   ["no date", () => without(signed({}), "x-amz-date"), "AccessDenied"],

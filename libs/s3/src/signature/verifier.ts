@@ -122,6 +122,8 @@ function checkScope(signed: SignedFields | SignedForm, region: string): void {
   if (signed.region !== region) {
     throw malformed(signed.via, `The region '${signed.region}' is wrong; expecting '${region}'.`, { Region: region });
   }
+  // AssumeRole and the like: a client that asks for temporary credentials learns that there are none, not that its scope is wrong.
+  if (signed.service === "sts") throw new S3Error("NotImplemented", "There is no STS here: use an access key of the server itself.");
   if (signed.service !== "s3") throw malformed(signed.via, `The service '${signed.service}' is wrong; expecting 's3'.`);
   if (signed.date !== signed.timestamp.slice(0, 8)) throw malformed(signed.via, "The date of the credential is not that of the request.");
 }
