@@ -152,6 +152,33 @@ for (const generation of ["2026", "2024"] as const) {
       assert.equal(await failureOf(bob.send(new sdk.DeleteBucketPolicyCommand({ Bucket }))), "403 AccessDenied");
     });
 
+    test("conditional writes demanded by a policy: what makes an object needs its condition, parts do not; refusals change nothing", async () => {
+      const Bucket = await bucketOf(`once-${generation}`);
+      const ann = of(ANN);
+      const Condition = { Null: { "s3:if-none-match": "true" }, Bool: { "s3:ObjectCreationOperation": "true" } };
+      const rule = statement(Bucket, { Effect: "Deny", Action: "s3:PutObject", Resource: `arn:aws:s3:::${Bucket}/*`, Condition });
+      await ann.send(new sdk.PutBucketPolicyCommand({ Bucket, Policy: policyText(rule) }));
+      const Key = "parts";
+      const { UploadId } = await ann.send(new sdk.CreateMultipartUploadCommand({ Bucket, Key }));
+      const part = await ann.send(new sdk.UploadPartCommand({ Bucket, Key, UploadId, PartNumber: 1, Body: "part" }));
+      const MultipartUpload = { Parts: [{ PartNumber: 1, ETag: part.ETag }] };
+      const complete = (more: object): Promise<unknown> =>
+        ann.send(new sdk.CompleteMultipartUploadCommand({ Bucket, Key, UploadId, MultipartUpload, ...more }));
+      const put = (name: string, more: object): Promise<unknown> =>
+        ann.send(new sdk.PutObjectCommand({ Bucket, Key: name, Body: "new", ...more }));
+      const before = await gateway.contents();
+      assert.equal(await failureOf(put("a", {})), "403 AccessDenied");
+      assert.equal(await failureOf(complete({})), "403 AccessDenied");
+      const CopySource = `${Bucket}/k`;
+      assert.equal(await failureOf(ann.send(new sdk.CopyObjectCommand({ Bucket, Key: "c", CopySource }))), "403 AccessDenied");
+      assert.equal(await failureOf(put("k", { IfNoneMatch: "*" })), "412 PreconditionFailed");
+      await gateway.settled();
+      assert.deepEqual(await gateway.contents(), before);
+      await put("a", { IfNoneMatch: "*" });
+      await complete({ IfNoneMatch: "*" });
+      assert.equal((await ann.send(new sdk.HeadObjectCommand({ Bucket, Key }))).ContentLength, 4);
+    });
+
     test("copies need the right to read the source, its version and its tags", async () => {
       const Bucket = await bucketOf(`source-${generation}`);
       const [ann, bob] = [of(ANN), of(BOB)];
@@ -265,7 +292,9 @@ test("peers: address and port, an IPv4 address in IPv6 form, a name alone", () =
   const options = { publicAccess: "possible", isProxy: () => false, scheme: "http", isTenant: () => true } as const;
   const none = fieldsOf([]);
   const sourceOf = (peer: string): string | undefined =>
-    factsOf({ caller: { kind: "anonymous" }, via: "none", peer, query: none, headers: none, nowMs: 0 }, options)["aws:sourceip"];
+    factsOf({ caller: { kind: "anonymous" }, operation: "GetObject", via: "none", peer, query: none, headers: none, nowMs: 0 }, options)[
+      "aws:sourceip"
+    ];
   assert.deepEqual(["192.0.2.1:80", "::ffff:192.0.2.1:80", "2001:db8::1:80", "client"].map(sourceOf), [
     "192.0.2.1",
     "192.0.2.1",

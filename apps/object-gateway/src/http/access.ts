@@ -167,6 +167,7 @@ function knownObject(found: Parameters<JudgeObject>[0]): KnownObject {
 
 export interface RequestFacts {
   readonly caller: Caller;
+  readonly operation: string;
   readonly via: "header" | "query" | "form" | "none";
   readonly peer: string;
   readonly query: Fields;
@@ -174,9 +175,12 @@ export interface RequestFacts {
   readonly nowMs: number;
 }
 
+/** Those that make an object, of all that need the right to put one: parts and the begin of an upload do not. */
+const CREATIONS: ReadonlySet<string> = new Set(["PutObject", "PostObject", "CopyObject", "CompleteMultipartUpload"]);
+
 /** What conditions may ask. */
 export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOptions): ConditionFacts {
-  const { caller, via, query, headers, nowMs } = request;
+  const { caller, operation, via, query, headers, nowMs } = request;
   const peer = addressOf(request.peer);
   const said = {
     "aws:currenttime": String(nowMs),
@@ -189,7 +193,10 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "s3:authtype": AUTH_TYPES[via],
     "s3:signatureversion": via === "none" ? undefined : "AWS4-HMAC-SHA256",
     "s3:delimiter": query.one("delimiter"),
+    "s3:if-match": headers.one("if-match"),
+    "s3:if-none-match": headers.one("if-none-match"),
     "s3:max-keys": query.one("max-keys"),
+    "s3:objectcreationoperation": String(CREATIONS.has(operation)),
     "s3:prefix": query.one("prefix"),
     "s3:versionid": query.one("versionId"),
     "s3:x-amz-acl": headers.one("x-amz-acl"),

@@ -196,7 +196,8 @@ async function answer(
   const context = tracedContext(options.context(), span);
   if (!isReading(route)) checkWrites(context);
   if (caller.kind === "tenant") context.rates.take(caller.tenant);
-  const said = { caller, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
+  const { operation } = route;
+  const said = { caller, operation, via: verified.via, peer: request.peer, query, headers: verified.headers, nowMs: options.clock.nowMs() };
   let known: ConditionFacts | undefined;
   const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
   const response = await (route.level === "service" || route.makesBucket
@@ -222,7 +223,7 @@ async function answerForm(
   try {
     const { caller, via, key, verified, route } = form;
     if (caller.kind === "tenant") context.rates.take(caller.tenant);
-    const said = { caller, via, peer: request.peer, query, headers: verified.headers, nowMs };
+    const said = { caller, operation: route.operation, via, peer: request.peer, query, headers: verified.headers, nowMs };
     const facts = (): ConditionFacts => factsOf(said, context.access.options);
     const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified, facts };
     const response = await handleInBucket(asked, route, context, onBucket);
@@ -253,7 +254,7 @@ async function answerVisit(
   const context = tracedContext(options.context(), span);
   const [caller, query] = [{ kind: "anonymous" } as const, fieldsOf([])];
   const headers = fieldsOf(sent.entries.filter(([name]) => PAGE_HEADERS.has(name)));
-  const said = { caller, via: "none", peer: request.peer, query, headers, nowMs: options.clock.nowMs() } as const;
+  const said = { caller, operation: "GetObject", via: "none", peer: request.peer, query, headers, nowMs: options.clock.nowMs() } as const;
   const facts = (): ConditionFacts => factsOf(said, context.access.options);
   const get: GetPublic = (key, how) => {
     const seen = how === "as asked" ? headers : fieldsOf([]);
