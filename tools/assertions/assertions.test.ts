@@ -57,7 +57,7 @@ for (const { message, file, search } of ASSERTION_FAULTS) {
   test(`assertions: the fault for "${message}" in ${file}: fits the code, and the assertion is there`, () => {
     assert.equal(readFileSync(resolve(ROOT, file), "utf8").split(search).length, 2, "the text to patch is there once");
     const [, lib] = file.split("/");
-    const texts = globSync(`libs/${lib}/src/*.ts`, { cwd: ROOT }).map((path) => readFileSync(resolve(ROOT, path), "utf8"));
+    const texts = globSync(`libs/${lib}/src/**/*.ts`, { cwd: ROOT }).map((path) => readFileSync(resolve(ROOT, path), "utf8"));
     assert.ok(texts.some((text) => text.includes(`${message}"`)));
   });
 }

@@ -1,5 +1,5 @@
 import { sameVersion } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRowAs } from "./row-codec.ts";
@@ -28,6 +28,28 @@ export async function* scanBuckets(context: ObjectStoreContext): AsyncGenerator<
   }
 }
 
+/** What may follow each state of a bucket's row (README, A bucket's states). */
+const NEXT_STATES: Readonly<Record<BucketRow["state"], readonly BucketRow["state"][]>> = {
+  making: ["making", "open"],
+  open: ["open", "changing", "removing"],
+  changing: ["changing", "open", "removing"],
+  removing: ["removing", "removed", "open"],
+  removed: ["making"],
+};
+
+function assertBucket(before: BucketRow | undefined, row: BucketRow): void {
+  if (before === undefined) {
+    assert(row.state === "making", "OGD17: a bucket begins with its headers");
+    return;
+  }
+  assert(NEXT_STATES[before.state].includes(row.state), "OGD17: a bucket's states follow each other");
+  assert(row.name === before.name && row.shards === before.shards, "OGD17: rows that are left are found in the shards where they are");
+  assert((row.settings?.number ?? 0n) >= (before.settings?.number ?? 0n), "I17: the number of a bucket's settings never goes back");
+  if (row.state === "making") return;
+  assert(before.versioning === undefined || row.versioning !== undefined, "I16: a bucket that has versions knows of them");
+  assert(before.locking === undefined || row.locking !== undefined, "OGD21: a bucket has locks for ever");
+}
+
 /**
  * Puts the row in place of exactly `found`; undefined: it was another one by then. OUTCOME_UNKNOWN. A row in place of none might arrive twice;
  * it is "making" then, which no user sees and the next create or start resolves.
@@ -37,6 +59,7 @@ export async function commitBucket(
   found: Versioned<BucketRow> | undefined,
   row: BucketRow,
 ): Promise<Versioned<BucketRow> | undefined> {
+  assertBucket(found?.row, row);
   const version = nextVersion(found?.version, context.clock, await context.guids.next());
   const key = bucketKey(row.name);
   const outcome = await commitRepeatable(context, {

@@ -1,5 +1,5 @@
 import { sameVersion } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
@@ -20,11 +20,13 @@ const EMPTY_PAGE_ROWS = 100;
 
 /** All headers open, and as the bucket's row says. False: overtaken. */
 export async function openShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<boolean> {
+  assert(mine.row.state === "making" || mine.row.state === "changing", "I8: headers are opened by the owner of the bucket's row");
   return (await writeHeaders(context, mine, "open")) !== undefined;
 }
 
 /** Closes all shards and looks whether they are empty; opens them again if not (OGD17). */
 export async function removeShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<"empty" | "not-empty" | "overtaken"> {
+  assert(mine.row.state === "removing", "I8: headers are closed by the owner of the bucket's row");
   const closed = await writeHeaders(context, mine, "closed");
   if (closed === undefined) return "overtaken";
   context.failpoint("bucket:after-close");
@@ -100,6 +102,7 @@ async function changeHeader(
   guid: bigint,
   row: ShardHeader,
 ): Promise<Versioned<ShardHeader> | undefined> {
+  assert((row.settings ?? 0n) >= (found?.row.settings ?? 0n), "I17: the settings of a header never go back");
   const version = nextVersion(found?.version, context.clock, guid);
   const outcome = await commitRepeatable(context, {
     partition,

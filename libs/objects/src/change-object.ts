@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites } from "./events/event-writes.ts";
@@ -29,6 +29,8 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
     const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
     const found = objectOfVersion(view, versionId);
     const row = await request.change(found.row, view.header.row);
+    assert(row.content === found.row.content && row.version === found.row.version, "OGD1: a change of a row keeps its content");
+    assert(row.encryption?.guid === found.row.encryption?.guid, "I21: data keeps the key that it is encrypted with");
     const number = nextVersion(found.version, context.clock, guid);
     const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));
     const { event: name } = request;

@@ -7,7 +7,8 @@ import {
   type MetadataWrite,
   type RowVersion,
 } from "@concord/ports";
-import { backoff, spanOver, toConcordError, type Clock } from "@concord/runtime";
+import { assert, backoff, spanOver, toConcordError, type Clock } from "@concord/runtime";
+import { assertAttempt, assertCommit } from "./commit-invariants.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
@@ -48,7 +49,9 @@ export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid
 
 /** The same row under a higher number: a commit conditional on the version before must fail. The GUID stays its writer's. */
 export function raisedVersion(observed: RowVersion, clock: Clock): RowVersion {
-  return { commit: nextCommit(observed, clock), guid: observed.guid };
+  const commit = nextCommit(observed, clock);
+  assert(commit > observed.commit, "I3: a raised number fences what saw the one before");
+  return { commit, guid: observed.guid };
 }
 
 export function putRow(key: Uint8Array, version: RowVersion, row: Row): MetadataWrite {
@@ -127,6 +130,10 @@ async function fence(
   // Another fence may have passed it already: then it fails whenever it arrives, and no second fence is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
   const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
+  assert(
+    needed || header.version.commit > attempt.view.header.version.commit,
+    "I2: what an attempt names is garbage once no commit of it can succeed",
+  );
   const outcome = await context.metadata.commit({
     partition: attempt.view.partition,
     // Exactly what was read: the attempt may have arrived since.
@@ -177,6 +184,7 @@ export type RepeatedOutcome =
  * at most once however often it arrives. `uncertain`: a conflict that may be this commit's own work. Unknown: still so when time was up.
  */
 export async function commitRepeatable(context: ObjectStoreContext, commit: MetadataCommit): Promise<RepeatedOutcome> {
+  assertCommit(commit);
   const { clock, limits } = context;
   const deadlineAtMs = clock.monotonicMs() + limits.resolveWaitMs;
   const retry = backoff(clock, limits.resolveBackoff);
@@ -239,6 +247,8 @@ async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt
   const { view, deciding } = attempt;
   const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];
   const commit = { partition: view.partition, conditions, writes: attempt.writes };
+  assertAttempt(commit, deciding.key, attempt.guid);
+  assertCommit(commit);
   const span = context.span?.child("metadata commit");
   return await (span === undefined ? context.metadata.commit(commit) : spanOver(span, context.metadata.commit(commit, span)));
 }

@@ -1,11 +1,11 @@
 import { sameVersion, type MetadataCommit, type RowVersion } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Deleted } from "./api.ts";
 import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites, leaveNumber } from "./events/event-writes.ts";
 import { bodyLeftBy, countUsage, headOf, leftBy } from "./head-row.ts";
-import { checkRemovable, type Bypass } from "./locks.ts";
+import { assertNotHeld, checkRemovable, type Bypass } from "./locks.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
 import { headKey, versionKey } from "./row-keys.ts";
@@ -132,6 +132,7 @@ export async function removalOf(
   found: FoundVersion,
   { guid, by }: { readonly guid: bigint; readonly by: By },
 ): Promise<MetadataCommit> {
+  assertNotHeld(found.row);
   const { bucket, key } = view;
   const number = nextVersion(found.version, context.clock, guid);
   const event = await eventWrites(context, view, { name: `${by}:Delete`, number, versionId: versionIdOf(nameOf(found)) });
@@ -154,6 +155,7 @@ export async function deletionOf(
   found: Versioned<StoredObject>,
   { guid, by }: { readonly guid: bigint; readonly by: By },
 ): Promise<MetadataCommit> {
+  assert(view.header.row.versioning === undefined, "OGD4: without its version only what no bucket keeps is deleted");
   const { bucket, key } = view;
   const left = leftBy(found.row);
   const number = nextVersion(found.version, context.clock, guid);

@@ -256,6 +256,8 @@ export function touchedParts(content: PartsContent, span: Span): readonly PartSp
     if (from < to) touched.push({ number, offset: from - at, lengthBytes: to - from });
     at += lengthBytes;
   }
+  const covered = touched.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0);
+  assert(covered === span.lengthBytes, "OG14: a span of an object is in its parts");
   return touched;
 }
 

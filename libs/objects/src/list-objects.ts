@@ -25,6 +25,7 @@ export async function listObjects(context: ObjectStoreContext, request: ListRequ
       rows.take();
       continue;
     }
+    assert(objects.length + commonPrefixes.length <= limit, "a page has at most what was asked for");
     if (objects.length + commonPrefixes.length === limit) return { objects, commonPrefixes, next: last };
     const key = keyOfHead(row.key);
     const common = commonPrefixOf(key, prefix, delimiter);

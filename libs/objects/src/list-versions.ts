@@ -1,5 +1,5 @@
 import { sameVersion, type MetadataRow } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { ListedVersion, ListVersionsRequest, VersionListing } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { versionOf } from "./head-row.ts";
@@ -53,6 +53,7 @@ class Page {
   }
 
   get free(): number {
+    assert(this.versions.length + this.commonPrefixes.length <= this.#limit, "a page has at most what was asked for");
     return this.#limit - this.versions.length - this.commonPrefixes.length;
   }
 
@@ -60,6 +61,7 @@ class Page {
   add({ key, entries, isFromHead }: KeyVersions): boolean {
     for (const [at, { version, modifiedMs, object }] of entries.entries()) {
       if (this.free === 0) return false;
+      assert(at === 0 || isNewer(entries[at - 1]!.version, version), "I16: versions of a key are listed newest first");
       this.versions.push({ key, versionId: versionIdOf(version), isLatest: isFromHead && at === 0, modifiedMs, object });
       this.#last = { key, versionId: orderText(version) };
     }

@@ -44,7 +44,9 @@ export class LockTime {
   async promiseMs(): Promise<number> {
     const { clock } = this.#context;
     const { floorMs, floorAtMs } = await this.#run();
-    return Math.max(clock.nowMs(), Math.floor(floorMs + (clock.monotonicMs() - floorAtMs)));
+    const promisedMs = Math.max(clock.nowMs(), Math.floor(floorMs + (clock.monotonicMs() - floorAtMs)));
+    assert(promisedMs >= floorMs, "OGD21: no retention counts from before a time that was believed");
+    return promisedMs;
   }
 
   /** The row is there: before anything can be locked. */

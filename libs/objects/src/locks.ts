@@ -23,6 +23,11 @@ export function isKept({ retention, legalHold }: ObjectLock, nowMs: number, bypa
   return retention.mode === "COMPLIANCE" || bypass !== "governance";
 }
 
+/** A legal hold has no time and no bypass: who gets as far as the commit missed a check. */
+export function assertNotHeld(row: VersionRow | undefined): void {
+  assert(row?.kind !== "object" || row.lock?.legalHold !== "ON", "I20, OGD21: a version under legal hold is not removed");
+}
+
 const kept = (): ConcordError =>
   new ConcordError("PERMISSION_DENIED", "Access Denied because object protected by object lock.", { metadata: { field: "lock" } });
 
@@ -41,7 +46,9 @@ export async function lockOfNew(
 ): Promise<Pick<StoredObject, "lock">> {
   const rule = locking?.defaultRetention;
   if (rule === undefined || asked?.retention !== undefined) return asked === undefined ? {} : { lock: asked };
-  const untilMs = endOf(rule, await context.lockTime.promiseMs());
+  const fromMs = await context.lockTime.promiseMs();
+  const untilMs = endOf(rule, fromMs);
+  assert(untilMs > fromMs, "OGD21: a default retention ends after it begins");
   return { lock: { ...asked, retention: { mode: rule.mode, untilMs } } };
 }
 
@@ -64,6 +71,13 @@ export function checkRetentionChange(
   const isLonger = next !== undefined && next.mode === current.mode && next.untilMs >= current.untilMs;
   if (isLonger) return;
   if (current.mode === "COMPLIANCE" || bypass !== "governance") throw kept();
+}
+
+/** What `checkRetentionChange` let through. */
+export function assertRetentionChange(current: Retention | undefined, next: Retention | undefined, nowMs: number): void {
+  const isHeld = current?.mode === "COMPLIANCE" && current.untilMs > nowMs;
+  const isAsLong = next?.mode === "COMPLIANCE" && next.untilMs >= (current?.untilMs ?? 0);
+  assert(!isHeld || isAsLong, "OGD21: compliance is shortened by no request");
 }
 
 export function checkLocking({ locking }: { readonly locking?: BucketLocking }): void {

@@ -3,7 +3,7 @@ import type { ObjectStore } from "./api.ts";
 import { changeObject } from "./change-object.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { objectWithoutKey } from "./get-object.ts";
-import { checkFuture, checkLocking, checkRetentionChange } from "./locks.ts";
+import { assertRetentionChange, checkFuture, checkLocking, checkRetentionChange } from "./locks.ts";
 import type { ObjectLock, StoredObject } from "./rows.ts";
 import { viewShard } from "./shard-view.ts";
 import { rowKeysOfVersion } from "./versions.ts";
@@ -37,6 +37,7 @@ export async function setObjectRetention(
       const nowMs = await context.lockTime.judgeMs();
       if (retention !== undefined) checkFuture(retention, nowMs);
       checkRetentionChange(object.lock?.retention, retention, { nowMs, bypass });
+      assertRetentionChange(object.lock?.retention, retention, nowMs);
       return withLock(object, { ...object.lock, retention });
     },
   });

@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { headToRestore, placedIn } from "./body-rows.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
@@ -115,6 +115,7 @@ async function commitHead(
     const lock = await lockOfNew(context, view.header.row, upload.lock);
     const placed = placedIn(context, guid, body);
     const object = newObject(context, upload, { next, lock, content: placed.content });
+    assertNamed(object, upload, next);
     const { versionId } = storedAs(object);
     const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
     const result = await commitOrResolve(context, {
@@ -139,6 +140,19 @@ async function commitHead(
     await abandonBlobs(context, { view, guid, names: body.names });
     throw error;
   }
+}
+
+/** What the row says of its data is what was stored for it. */
+function assertNamed({ content, encryption, checksum }: StoredObject, { body: { names }, key }: Upload, { replaced }: Succession): void {
+  assert((encryption === undefined) === (key === undefined), "OGD23: the row of encrypted data says so");
+  const tells = encryption !== undefined && encryption.under.kind !== "managed" && checksum !== undefined;
+  assert(!tells, "OGD23: under a customer's or a service's key no checksum tells of the content");
+  if (content.kind !== "blob") {
+    assert(names.length === 0, "I11: a name is resolved by the commit whose row names its blob");
+    return;
+  }
+  assert(names.length === 1 && names[0]!.oid === content.oid, "I1: the row names the blob that was sealed for it");
+  assert(replaced?.content.kind !== "blob" || replaced.content.oid !== content.oid, "I5: what a commit makes garbage it does not name");
 }
 
 /** After a lost race: whether the upload is still wanted, by what is there now. */

@@ -156,6 +156,15 @@ export function eventKey(to: EventTarget, { commit, guid }: RowVersion): Uint8Ar
 /** All events of a shard, or those for one target. */
 export const eventSpan = (to?: EventTarget): KeySpan => spanOf(to === undefined ? Uint8Array.of(EVENT) : targeted(to).finish());
 
+/** Rows that every commit writes under the header of their shard (I3). */
+export function isFencedKey(rowKey: Uint8Array): boolean {
+  const kind = rowKey[0]!;
+  return kind >= HEAD && kind <= DONE;
+}
+
+export const isHeaderKey = (rowKey: Uint8Array): boolean => rowKey[0] === HEADER;
+export const isHeadKey = (rowKey: Uint8Array): boolean => rowKey[0] === HEAD;
+export const isGarbageKey = (rowKey: Uint8Array): boolean => rowKey[0] === GARBAGE;
 export const isEventKey = (rowKey: Uint8Array): boolean => rowKey[0] === EVENT;
 
 export function targetOfEvent(rowKey: Uint8Array): EventTarget {

@@ -1,5 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { MetadataRow } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { afterKey, type KeySpan } from "./row-keys.ts";
 
@@ -20,6 +21,7 @@ const PAGE_GROWTH = 4;
 export function mergeShards(context: ObjectStoreContext, partitions: readonly string[], span: KeySpan): MergedRows {
   const cursors = partitions.map((partition) => new ShardCursor(context, partition, span));
   let first: ShardCursor | undefined;
+  let taken: Uint8Array | undefined;
   return {
     async peek() {
       const rows = await Promise.all(cursors.map((cursor) => cursor.peek()));
@@ -30,9 +32,13 @@ export function mergeShards(context: ObjectStoreContext, partitions: readonly st
         smallest = row;
         first = cursors[at];
       }
+      const isBehind = smallest === undefined || taken === undefined || compareBytes(smallest.key, taken) > 0;
+      assert(isBehind, "rows of all shards come in one order, each once");
       return smallest;
     },
-    take: () => first?.take(),
+    take: () => {
+      taken = first?.take() ?? taken;
+    },
     seek: (from) => {
       for (const cursor of cursors) cursor.seek(from);
     },
@@ -62,8 +68,11 @@ class ShardCursor {
     return this.#page[this.#at];
   }
 
-  take(): void {
+  /** The key of the row that was peeked. */
+  take(): Uint8Array | undefined {
+    const taken = this.#page[this.#at]?.key;
     this.#at += 1;
+    return taken;
   }
 
   seek(from: Uint8Array): void {

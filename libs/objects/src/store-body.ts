@@ -69,6 +69,7 @@ async function storeGathered(
   if (first.last && small.length <= target.inlineBytesMax) {
     const digests = digestsBeside(key, undefined, body.finish());
     const bytes = key === undefined ? small : sealerOf(key, undefined).seal(small, true);
+    assert(bytes.length === (key === undefined ? small.length : sealedLength(small.length)), "OGD23: what is encrypted is stored sealed");
     return { content: { kind: "inline", bytes }, names: [], sizeBytes: small.length, ...digests };
   }
   const open = await createBlob(context, target);
@@ -176,6 +177,7 @@ async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes
   const endsAtMs = clock.monotonicMs() + limits.longestRequestMs;
   let buffer = new Uint8Array(Math.min(writeBytes, body.lengthBytes ?? FIRST_BUFFER_BYTES));
   let filled = 0;
+  let given = 0;
   let total = 0;
   for await (const chunk of body.chunks) {
     total += chunk.length;
@@ -184,6 +186,7 @@ async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes
     for (let at = 0; at < chunk.length;) {
       if (filled === writeBytes) {
         yield { bytes: buffer, last: false };
+        given += filled;
         filled = 0;
       }
       if (filled === buffer.length) buffer = grown(buffer, writeBytes);
@@ -193,6 +196,7 @@ async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes
       at += count;
     }
   }
+  assert(given + filled === total, "OG3: what is stored of a body is what arrived");
   yield { bytes: buffer.subarray(0, filled), last: true };
 }
 

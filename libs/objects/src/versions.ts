@@ -5,8 +5,8 @@ import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { leaveNumber, takeNumber } from "./events/event-writes.ts";
 import { bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";
-import { checkRemovable } from "./locks.ts";
-import { headKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
+import { assertNotHeld, checkRemovable } from "./locks.ts";
+import { headKey, isGarbageKey, isHeadKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
 import type { ObjectVersion, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
@@ -45,7 +45,7 @@ export function isVersion(found: ObjectVersion, wanted: ObjectVersion): boolean 
   return found.commit === wanted.commit && found.guid === wanted.guid;
 }
 
-export function isNewer(one: ObjectVersion, other: ObjectVersion): boolean {
+export function isNewer(one: RowVersion, other: RowVersion): boolean {
   return one.commit === other.commit ? one.guid > other.guid : one.commit > other.commit;
 }
 
@@ -64,12 +64,24 @@ export interface Succession {
 
 /** Of a view whose first row is the head. By what its header says of the bucket, so a commit on that header keeps what must be kept. */
 export async function succeed(context: ObjectStoreContext, view: ShardView, guid: bigint): Promise<Succession> {
-  const head = view.rows[0] === undefined ? undefined : versionOf(view.rows[0]);
+  const [headRow] = view.rows;
+  assert(headRow === undefined || isHeadKey(headRow.key), "the first row of a view is the head");
+  const head = headRow === undefined ? undefined : versionOf(headRow);
   const number = head === undefined ? await takeNumber(context, view) : undefined;
   const rowVersion = nextVersion(head?.version ?? number?.last, context.clock, guid);
   const next = await succession(context, view, guid, { head, rowVersion });
+  assertSuccession(next, head);
   if (number === undefined) return next;
   return { ...next, conditions: [...next.conditions, ...number.conditions], writes: [...next.writes, ...number.writes] };
+}
+
+/** Of the commit that makes the version: nothing that was there is lost, or stays without a row. */
+function assertSuccession({ rowVersion, version, replaced, writes }: Succession, head: Versioned<VersionRow> | undefined): void {
+  assert(head === undefined || isNewer(rowVersion, nameOf(head)), "I16, OGD5: a new version is above the one that it follows");
+  const puts = writes.flatMap((write) => (write.kind === "put" ? [write.row.key] : []));
+  assert(leftBy(replaced) === undefined || puts.some(isGarbageKey), "I4: blobs that are replaced are garbage in the same commit");
+  const isKept = head !== undefined && version !== undefined && !(version.isNull && nameOf(head).isNull);
+  assert(!isKept || puts.some((key) => !isGarbageKey(key)), "I16: a version that is kept moves to a row of its own");
 }
 
 /** The head as it was seen, and the version of the row that follows it. */
@@ -130,6 +142,7 @@ async function replacing(
   old: VersionRow | undefined,
 ): Promise<Pick<Succession, "replaced" | "writes">> {
   await checkRemovable(context, old, undefined);
+  assertNotHeld(old);
   const left = leftBy(old);
   return {
     replaced: old?.kind === "object" ? old : undefined,

@@ -1,6 +1,12 @@
 import type { AssertionFault } from "./assertion-fault.ts";
 import { DEDUP_FAULTS } from "./dedup.ts";
 import { LOGGED_BATCH_FAULTS } from "./logged-batch.ts";
+import { OBJECTS_FAULTS } from "./objects.ts";
 import { TRANSACTIONS_FAULTS } from "./transactions.ts";
 
-export const ASSERTION_FAULTS: readonly AssertionFault[] = [...DEDUP_FAULTS, ...LOGGED_BATCH_FAULTS, ...TRANSACTIONS_FAULTS];
+export const ASSERTION_FAULTS: readonly AssertionFault[] = [
+  ...DEDUP_FAULTS,
+  ...LOGGED_BATCH_FAULTS,
+  ...OBJECTS_FAULTS,
+  ...TRANSACTIONS_FAULTS,
+];

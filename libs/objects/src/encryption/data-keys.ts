@@ -1,7 +1,7 @@
 // The data key of an object: made with it, kept wrapped in its row, bound to what it is the key of.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import type { KeyService } from "@concord/ports";
-import { CIPHER_NONCE_BYTES, CIPHER_KEY_BYTES, ConcordError, unreachable, type Cipher, type Random } from "@concord/runtime";
+import { assert, CIPHER_NONCE_BYTES, CIPHER_KEY_BYTES, ConcordError, unreachable, type Cipher, type Random } from "@concord/runtime";
 import type { StoredChecksum } from "../rows.ts";
 import { DATA_KEY_BYTES, unwrapKey, wrapKey } from "./key-wrap.ts";
 import type { ObjectEncryption, WrappingKey } from "./rows.ts";
@@ -50,6 +50,7 @@ export async function newDataKey({ encryption }: Holder, request: EncryptionRequ
   if (encryption === undefined) throw notConfigured();
   const { cipher, random } = encryption;
   const bytes = random.bytes(DATA_KEY_BYTES);
+  assert(bytes.length === DATA_KEY_BYTES, "I21: a data key is whole");
   const { under, wrapped } = await wrapFor(encryption, request, { owner, guid, bytes });
   return { cipher, random, bytes, encryption: { under, wrapped, guid } };
 }

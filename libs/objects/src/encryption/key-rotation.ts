@@ -5,7 +5,17 @@ import { changeObject } from "../change-object.ts";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, decodeRowAs, type Row } from "../row-codec.ts";
-import { afterKey, bucketPartition, bucketSpan, contentSpan, headSpan, keyOfObject, SYSTEM_PARTITION, uploadOfKey } from "../row-keys.ts";
+import {
+  afterKey,
+  bucketPartition,
+  bucketSpan,
+  contentSpan,
+  headerKey,
+  headSpan,
+  keyOfObject,
+  SYSTEM_PARTITION,
+  uploadOfKey,
+} from "../row-keys.ts";
 import type { StoredObject, UploadRow } from "../rows.ts";
 import { versionIdOf } from "../versions.ts";
 import { rewrapped } from "./data-keys.ts";
@@ -156,10 +166,16 @@ async function wrapUpload(
   const { key } = uploadOfKey(rowKey);
   const encryption = row.encryption && (await rewrapped(context, row.encryption, { bucket, key }));
   if (encryption === undefined) return false;
+  const partition = bucketPartition(bucket, shard);
+  const [header] = await context.metadata.read(partition, [headerKey()]);
   const next = nextVersion(version, context.clock, await context.guids.next());
   const { kind } = await commitRepeatable(context, {
-    partition: bucketPartition(bucket, shard),
-    conditions: [{ key: rowKey, version }],
+    partition,
+    // The header too, as every commit of an upload (I3).
+    conditions: [
+      { key: headerKey(), version: header?.version },
+      { key: rowKey, version },
+    ],
     writes: [putRow(rowKey, next, { ...row, encryption })],
   });
   if (kind !== "committed") throw new ConcordError("WRITE_CONFLICT", "another request changed the upload");

@@ -65,6 +65,8 @@ export function countEvents(events: number, bytes: number): MetadataWrite {
 /** Of a commit that leaves the key without a row: the key's next write goes on above its number. */
 export function leaveNumber(context: ObjectStoreContext, view: ShardView, number: RowVersion): readonly MetadataWrite[] {
   if (!hasNumbers(view)) return [];
+  const [head] = view.rows;
+  assert(head === undefined || number.commit > head.version.commit, "OGD22: the last number of a key is above that of its last head");
   const { bucket, key } = view;
   return [
     putRow(lastNumberKey(key), number, { kind: "last number" }),

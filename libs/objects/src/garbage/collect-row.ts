@@ -1,6 +1,6 @@
 // Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
 import type { MetadataRow, MetadataWrite, BlobDescription, BlobState, Oid } from "@concord/ports";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { objectOf } from "../head-row.ts";
@@ -35,6 +35,7 @@ export interface CollectedRow {
 /** `asOfMs`: the time it is taken to be, at least now. */
 export async function collectRow(context: ObjectStoreContext, partition: string, garbage: GcEntry, asOfMs: number): Promise<CollectedRow> {
   const { what } = garbage;
+  assert(garbage.dueMs <= asOfMs, "OGD10: nothing is collected before its grace is over");
   switch (what.kind) {
     case "blobs":
       return await collectBlobs(context, garbage, what.oids);
@@ -67,6 +68,7 @@ async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids:
       referenced.push(oid);
       return;
     }
+    assert(!referenced.includes(oid), "I13: a blob that a row names is not removed");
     if (await context.data.remove(oid)) {
       removed.blobs += 1;
       removed.bytes += state.kind === "sealed" ? state.sealed.lengthBytes : 0;
@@ -121,6 +123,10 @@ async function collectUpload(
     const parts = await partsOf(context, partition, key, uploadId);
     return { blobs: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
+  assert(
+    upload === undefined || (upload.row.state.kind === "done" && !isNamedBy(versionRow) && !isNamedBy(headRow)),
+    "OGD11: parts go once no object is made of them, nor can be",
+  );
   const removed = await collectParts(context, partition, key, uploadId);
   context.failpoint("garbage:after-parts");
   if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };

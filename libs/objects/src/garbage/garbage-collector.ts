@@ -1,5 +1,5 @@
 import { sameVersion, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
-import { sleep, toConcordError } from "@concord/runtime";
+import { assert, sleep, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import { forgetBucket, isUnresolved, resolveBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -175,6 +175,7 @@ export class GarbageCollector {
     try {
       const garbage = decodeRowAs("garbage", row.value);
       const collected = await collectRow(context, partition, garbage, run.asOfMs);
+      assert(collected.referenced.length === 0 || collected.instead.length > 0, "OGD10: a blob that is kept is not forgotten");
       run.blobs += collected.blobs;
       run.bytes += collected.bytes;
       run.referenced += collected.referenced.length;

@@ -1,5 +1,5 @@
 import type { MetadataRow, ObjectMetadata } from "@concord/ports";
-import { Rounds } from "@concord/runtime";
+import { assert, Rounds } from "@concord/runtime";
 import { GATHERED_KEYS_MAX } from "./limits.ts";
 
 interface Waiting {
@@ -60,6 +60,7 @@ export class GatheredReads {
         answer(rows.slice(from, from + keys.length));
         from += keys.length;
       }
+      assert(from === rows.length, "I13: a shared read has the rows of each that asked for it");
     } catch (thrown) {
       if (group.length === 1) group[0]!.fail(thrown);
       else for (const one of group) await this.#readGroup(partition, [one]);

@@ -1,5 +1,5 @@
 import { parseOid, type Oid } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import { openEpoch, type EpochOptions, type GatewayEpoch } from "../reservation/gateway-epoch.ts";
 
 /** The epoch this gateway takes names from. After another gateway closed it, the next take opens a new one; old names keep theirs (OGD3). */
@@ -45,6 +45,7 @@ export class EpochKeeper {
   #reopen(): Promise<GatewayEpoch> {
     this.#opening ??= EpochKeeper.#openEpoch(this.#options)
       .then((opened) => {
+        assert(opened.epoch > this.#current.epoch, "OGD3: an epoch follows those of its gateway before it");
         this.#current = opened;
         this.#own.set(opened.epoch, opened);
         return opened;

@@ -1,6 +1,6 @@
 // Recovery of what this gateway's own journal left, in the per-transaction modes (OG8, OG11, OG19). Decided by reference, as everything (OGD1).
 import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type Oid } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
@@ -37,6 +37,7 @@ export async function recoverTransactions(context: ObjectStoreContext, journal: 
   for (let at = 0; at < uploads.length; at += RECOVERY_PAGE_BLOBS) {
     for (const [upload, fate] of await decideUploads(context, uploads.slice(at, at + RECOVERY_PAGE_BLOBS), garbage)) {
       fates[fate] += 1;
+      assert(!journal.isOwn(parseOid(upload.oid).epoch), "OGD3: no writer of an upload that recovery decides may act any more");
       if (fate !== "undecided") journal.recovered(upload);
       context.failpoint("recovery:after-transaction");
     }
@@ -104,6 +105,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
     if (head.row.content.kind !== "blob" || head.row.content.oid !== oid) return "referenced";
     const guid = await context.guids.next();
     const { bucket, key: name } = description;
+    assert(leftBy(old) === undefined && bodyLeftBy(name, old).length === 0, "I5: a row that names garbage is not put back");
     const outcome = await context.metadata.commit({
       partition,
       conditions: [

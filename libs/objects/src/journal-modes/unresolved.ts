@@ -1,6 +1,7 @@
 // The unresolved records of a journal: a list in memory while it runs, rebuilt by a backward scan after a crash.
 import type { Journal } from "@concord/journal";
 import type { Oid } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import { decodeCheckpoint, decodeRecord, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
 import type { Reservation } from "./records.ts";
 
@@ -16,6 +17,8 @@ export class UnresolvedTransactions {
 
   /** Answers the record as bytes. */
   add(record: BegunUpload | BegunDelete): Uint8Array {
+    const isListed = record.kind === "begun" ? this.#uploads.has(record.oid) : this.#deletes.has(record.guid);
+    assert(!isListed, "OGD7: what is unresolved is listed once");
     const encoded = encodeRecord(record);
     this.#bytes += encoded.length;
     if (record.kind === "begun") this.#uploads.set(record.oid, { record, bytes: encoded.length });
@@ -31,6 +34,7 @@ export class UnresolvedTransactions {
   resolveUpload(oid: Oid): void {
     this.#bytes -= this.#uploads.get(oid)?.bytes ?? 0;
     this.#uploads.delete(oid);
+    assert(this.#bytes >= 0 && (this.size > 0 || this.#bytes === 0), "OGD7: a checkpoint has the bytes of what it lists");
   }
 
   resolveDelete(guid: bigint): void {

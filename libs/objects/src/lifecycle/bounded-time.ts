@@ -31,6 +31,7 @@ export class BoundedTime {
     assert(monotonicMs >= this.#atMs, "monotonic time never goes back");
     const ceilingMs = this.#baseMs + (monotonicMs - this.#atMs) * this.#rateMax;
     this.#baseMs = Math.max(this.#baseMs, Math.min(wallMs, ceilingMs));
+    assert(this.#baseMs <= ceilingMs, "OGD18, OGD21: a clock that jumps is followed at the rate alone");
     this.#atMs = monotonicMs;
     return Math.floor(Math.min(wallMs, this.#baseMs));
   }

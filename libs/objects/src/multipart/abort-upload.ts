@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, putRow } from "../commit-rows.ts";
 import type { JudgeObject } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -18,6 +18,7 @@ export async function abortUpload(
   const { bucket, key, uploadId } = name;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const { view, upload } = await openUpload(context, name, []);
+    assert(upload.row.state.kind === "open", "OGD11: abort loses against completing");
     name.judge?.(upload.row);
     const guid = await context.guids.next();
     const dueMs = context.clock.nowMs();

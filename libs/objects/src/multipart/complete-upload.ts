@@ -118,6 +118,7 @@ async function moveUnnamed(
 }
 
 async function dropParts(context: ObjectStoreContext, { bucket, key, uploadId }: UploadName, parts: readonly ArrivedPart[]) {
+  assert(parts.length <= UNNAMED_PER_COMMIT_MAX, "a commit drops a bounded number of parts");
   if (parts.length === 0) return [];
   const oids = parts.map(({ row }) => row.oid);
   return [
@@ -172,6 +173,9 @@ async function tryCommit(
   { request, guid, state }: Acquired,
   { next, object, selected, event }: { next: Succession; object: StoredObject; selected: SelectedParts; event: readonly MetadataWrite[] },
 ): Promise<CommitResult> {
+  const isEncrypted = upload.row.encryption !== undefined;
+  assert(isEncrypted === (object.encryption !== undefined), "OGD23: an object of encrypted parts says so");
+  assert(isAcquiredBy(upload.row, guid), "I14, OGD11: an upload is completed by the request that acquired it");
   const { key, uploadId } = request;
   const version = object.version === undefined ? {} : { version: object.version };
   const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts, ...version };
@@ -205,6 +209,7 @@ function objectFrom(
   { version }: Succession,
 ): StoredObject {
   const parts = selected.named.map(({ number, row }) => ({ number, lengthBytes: row.lengthBytes }));
+  assertParts(parts, selected.sizeBytes);
   return {
     kind: "object",
     content: { kind: "parts", uploadId, parts },
@@ -217,6 +222,17 @@ function objectFrom(
     ...(version === undefined ? {} : { version }),
     ...(upload.acl === undefined ? {} : { acl: upload.acl }),
   };
+}
+
+/** Readers find bytes by the lengths of the parts before them (OG14). */
+function assertParts(parts: readonly { readonly number: number; readonly lengthBytes: number }[], sizeBytes: number): void {
+  let [last, length] = [0, 0];
+  for (const part of parts) {
+    assert(part.number > last, "OG14: an object has each of its parts once, in their order");
+    last = part.number;
+    length += part.lengthBytes;
+  }
+  assert(length === sizeBytes, "OG14: an object has the bytes of its parts");
 }
 
 /** What the object's row says of its encryption, and of its checksum besides. */

@@ -90,6 +90,9 @@ async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: Up
   const [old] = rows;
   const key = partKey(name.key, name.uploadId, number);
   const replaced = old === undefined ? [] : [decodeRowAs("part", old.value).oid];
+  assert(upload.row.state.kind === "open", "I14, OGD11: a part arrives while its upload is open");
+  assert(!replaced.includes(row.oid), "I5: a part does not name the blob that it replaces");
+  assert(body.names.length === 1 && body.names[0]!.oid === row.oid, "I1: a part names the blob that was sealed for it");
   const garbage = { bucket: name.bucket, key: name.key, what: { kind: "blobs", oids: replaced } } as const;
   try {
     return await commitOrResolve(context, {
@@ -131,7 +134,9 @@ function partRowOf(context: ObjectStoreContext, { body, guid, isEncrypted }: Arr
   assert(content.kind === "blob", "a part is a blob");
   const { oid, lengthBytes } = content;
   const row: PartRow = { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
-  return isEncrypted ? encryptedPart(row, guid, body.sealedChecksum) : row;
+  const stored = isEncrypted ? encryptedPart(row, guid, body.sealedChecksum) : row;
+  assert(isEncrypted === (stored.encryption !== undefined), "OGD23: the row of an encrypted part says so");
+  return stored;
 }
 
 function checkNumber(number: number): void {

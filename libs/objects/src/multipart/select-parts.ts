@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { ObjectStore } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -77,7 +77,9 @@ export function selectParts(
   );
   checkWhole(request.checksum, checksum);
   const sizeBytes = named.reduce((sum, { row }) => sum + row.lengthBytes, 0);
-  return { named, unnamed: arrived.filter(({ number }) => !names.has(number)), sizeBytes, etag, checksum };
+  const unnamed = arrived.filter(({ number }) => !names.has(number));
+  assert(named.length + unnamed.length === arrived.length, "OGD11: a part that arrived is named, or is garbage");
+  return { named, unnamed, sizeBytes, etag, checksum };
 }
 
 function checkPart(wanted: CompleteRequest["parts"][number], row: PartRow | undefined): void {

@@ -1,5 +1,5 @@
 import type { MetadataCondition, MetadataRow, MetadataWrite } from "@concord/ports";
-import { ConcordError, unreachable } from "@concord/runtime";
+import { assert, ConcordError, unreachable } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { checkKey } from "../names.ts";
@@ -75,6 +75,7 @@ export async function changeState(
   state: UploadState,
   writes: readonly MetadataWrite[] = [],
 ): Promise<Versioned<UploadRow> | undefined> {
+  assert(upload.row.state.kind !== "done" && state.kind !== "done", "I15: an upload is done by the commit that moves its row");
   const rowKey = uploadKey(key, uploadId);
   const row: UploadRow = { ...upload.row, state };
   const version = nextVersion(upload.version, context.clock, await context.guids.next());

@@ -1,10 +1,11 @@
 // The decision table of recovery (README): what becomes of a blob of a closed epoch. By reference, never by age or order (OGD1, I6).
 import type { MetadataCommit, MetadataCondition, MetadataRow, MetadataWrite, Oid, BlobDescription } from "@concord/ports";
-import { ConcordError, toConcordError, toHex } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, toHex } from "@concord/runtime";
+import { assertCommit } from "../commit-invariants.ts";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRow, decodeRowAs, referencesOf } from "../row-codec.ts";
-import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
+import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, isHeaderKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { ShardHeader } from "../rows.ts";
 import { headerOf, type Versioned } from "../shard-view.ts";
 import { namedByOlder, names, rowKeyOf } from "./older-versions.ts";
@@ -51,6 +52,7 @@ export async function decideBlobs(
     });
     for (const { oid } of together) fates.set(oid, decided.get(oid) ?? "undecided");
   }
+  assert(fates.size === blobs.length, "OGD6: every blob of a closed epoch is decided, or left to the next run");
   return fates;
 }
 
@@ -106,8 +108,14 @@ async function decideOnce(
     }
   }
   if (orphans.length === 0) return fates;
+  assert(
+    orphans.every(({ oid }) => !fates.has(oid)),
+    "I6, OGD1: a blob that a row or a GC entry names is not marked as garbage",
+  );
   context.failpoint("recovery:before-garbage");
-  const outcome = await context.metadata.commit(await fenceOf(context, partition, header, orphans, [...conditions.values()]));
+  const commit = await fenceOf(context, partition, header, orphans, [...conditions.values()]);
+  assertFence(commit, orphans.length);
+  const outcome = await context.metadata.commit(commit);
   context.failpoint("recovery:after-garbage");
   if (outcome.kind !== "committed") return undefined;
   for (const { oid } of orphans) fates.set(oid, "collected");
@@ -144,6 +152,18 @@ async function fenceOf(
   if (header?.row.state !== "open") return { partition: SYSTEM_PARTITION, conditions: [], writes: garbage };
   const conditions = [{ key: headerKey(), version: header.version }, ...rows];
   return { partition, conditions, writes: [...garbage, raiseHeader(context, header)] };
+}
+
+/** In a partition of a bucket nothing is garbage without the fence and the rows that were read for it (OGD2). */
+function assertFence(commit: MetadataCommit, orphans: number): void {
+  assertCommit(commit);
+  const { partition, conditions, writes } = commit;
+  if (partition === SYSTEM_PARTITION) return;
+  assert(conditions.length > 1 && orphans > 0, "OGD1: what becomes garbage names the rows that do not name it");
+  assert(
+    writes.some((write) => write.kind === "put" && isHeaderKey(write.row.key)),
+    "OGD2: garbage of recovery is written with its fence",
+  );
 }
 
 /** One GC entry for each key. */

@@ -1,5 +1,5 @@
 import type { Oid } from "@concord/ports";
-import { ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { isRecovered, putEpoch, readEpoch, type HeldEpoch } from "../reservation/epoch-row.ts";
 import { parseOid } from "@concord/ports";
@@ -31,6 +31,7 @@ const COUNTED = { referenced: 0, collected: 0, undecided: 0 };
 export async function recoverEpoch(context: ObjectStoreContext, epoch: number, signal?: AbortSignal): Promise<EpochReport> {
   const closed = await closeEpoch(context, epoch);
   if (closed === undefined || isRecovered(closed.row)) return { ...COUNTED, epoch, absent: 0, finished: true };
+  assert(closed.row.closed, "I12: recovery closes an epoch before it reads a row");
   const { lowWater, reservedTo } = closed.row;
   const garbage = new GarbageIndex(context);
   const counts = { ...COUNTED };
@@ -39,6 +40,10 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
     if (signal?.aborted === true) return { ...counts, epoch, absent: 0, finished: false };
     const oids = await context.data.list({ epoch, fromSequence: from, limit: RECOVERY_PAGE_BLOBS });
     const { blobs, damaged } = await describe(context, oids);
+    assert(
+      oids.every((oid) => isAtOrAbove(oid, epoch, lowWater)),
+      "I11: what is below the low-water mark is resolved, and left alone",
+    );
     const fates = await decideBlobs(context, blobs, garbage);
     for (const fate of fates.values()) counts[fate] += 1;
     counts.undecided += damaged;
@@ -49,6 +54,11 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
   const found = counts.referenced + counts.collected + counts.undecided;
   const finished = counts.undecided === 0 && (await markRecovered(context, closed));
   return { ...counts, epoch, absent: Math.max(0, reservedTo - lowWater - found), finished };
+}
+
+function isAtOrAbove(oid: Oid, epoch: number, lowWater: number): boolean {
+  const parsed = parseOid(oid);
+  return parsed.epoch === epoch && parsed.sequence >= lowWater;
 }
 
 /**
@@ -71,6 +81,7 @@ export async function closeEpoch(context: ObjectStoreContext, epoch: number): Pr
 
 async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Promise<boolean> {
   const { row } = closed;
+  assert(row.closed, "OGD3: only a closed epoch is recovered");
   const written = await putEpoch(context, closed, { ...row, lowWater: row.reservedTo });
   context.failpoint("recovery:after-mark");
   // Another gateway recovered it at the same time: only recoveries write the row of a closed epoch.

@@ -22,7 +22,7 @@ import {
   type World,
 } from "../test/gateway.ts";
 import { isRecovered, listEpochs, readEpoch } from "../reservation/epoch-row.ts";
-import { EPOCH_ROW_ATTEMPTS } from "../reservation/limits.ts";
+import { EPOCH_HEARTBEAT_MS, EPOCH_ROW_ATTEMPTS } from "../reservation/limits.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
 import { garbageKey, headerKey, headKey, SYSTEM_PARTITION } from "../row-keys.ts";
 import { recoverEpoch } from "./recover-epoch.ts";
@@ -67,6 +67,16 @@ test("[OGD6] table, no blob: absent, whatever was reserved", async () => {
   dead.kill();
   const report = await recoverEpoch(by.context, epoch);
   assert.deepEqual(report, { epoch, referenced: 0, collected: 0, absent: 1024, undecided: 0, finished: true });
+});
+
+test("[OGD7] table, below the low-water mark: left alone; at and above it: decided", async () => {
+  const { world, dead, epoch, by } = await afterDeath();
+  await put(dead, "below", bytes("x".repeat(100)));
+  await world.clock.advance(EPOCH_HEARTBEAT_MS);
+  await put(dead, "at", bytes("y".repeat(100)));
+  dead.kill();
+  const report = await recoverEpoch(by.context, epoch);
+  assert.deepEqual(report, { epoch, referenced: 1, collected: 0, absent: 1022, undecided: 0, finished: true });
 });
 
 test("[OGD3] table, no whole description: garbage where it is always found, no fence", async () => {

@@ -1,5 +1,5 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
-import { backoffMs, sleep, toConcordError } from "@concord/runtime";
+import { assert, backoffMs, sleep, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import type { GatewayJournal } from "../journal-modes/open-upload-journal.ts";
 import { recoverTransactions, type TransactionsReport } from "../journal-modes/recover-transactions.ts";
@@ -117,6 +117,7 @@ export class Recovery {
     for (const held of all) {
       if (this.#stopping.signal.aborted) break;
       if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
+      assert(!this.#options.journal.isOwn(held.row.epoch), "OGD3: a gateway that is alive leaves its own epoch alone");
       try {
         const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
         this.#observe(report, held.row.instance);
@@ -141,6 +142,10 @@ export class Recovery {
       .slice(0, -RECOVERED_EPOCHS_KEPT)
       .slice(0, FORGET_EPOCHS_MAX);
     if (old.length === 0) return;
+    assert(
+      old.every(({ row }) => isRecovered(row)),
+      "OGD6: only the row of a recovered epoch is forgotten",
+    );
     const keyed = old.map(({ row, version }) => ({ key: epochKey(row.epoch), version }));
     // Whatever the answer: what is still there is tried again.
     await this.#options.context.metadata.commit({

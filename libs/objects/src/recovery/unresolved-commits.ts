@@ -1,4 +1,4 @@
-import { backoff, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { assert, backoff, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { UnresolvedCommit, UnresolvedCommits } from "../upload-journal.ts";
 import { RESOLVE_BACKOFF } from "./limits.ts";
 
@@ -28,6 +28,7 @@ export class CommitResolver implements UnresolvedCommits {
 
   /** Begins at once. */
   add(commit: UnresolvedCommit): void {
+    assert(!this.#commits.has(commit), "I2: a commit is unresolved once");
     this.#commits.add(commit);
     this.#count();
     this.#options.log.warn("a commit is unresolved", { bucket: commit.bucket, key: commit.key, blobs: commit.oids.length });

@@ -1,7 +1,7 @@
 // The row of an epoch: acquired once, then replaced by its gateway, or closed by the gateway that recovers it. Every write is a compare-and-set, and
 // every answer that was lost is looked up, so the caller always holds a row that certainly is, or was, the stored one.
 import type { MetadataRow, ObjectData, ObjectMetadata, RowVersion } from "@concord/ports";
-import { ConcordError, type Clock } from "@concord/runtime";
+import { assert, ConcordError, type Clock } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import { decodeRowAs, encodeRow } from "../row-codec.ts";
 import { epochKey, epochSpan, SYSTEM_PARTITION } from "../row-keys.ts";
@@ -59,6 +59,7 @@ export type EpochWrite =
 
 /** Replaces exactly what was observed (undefined: no row). Repeating the same commit after a lost answer writes it once at most. */
 export async function putEpoch(stores: EpochStores, observed: HeldEpoch | undefined, row: EpochRow): Promise<EpochWrite> {
+  assertEpoch(observed?.row, row);
   const key = epochKey(row.epoch);
   const nowUs = stores.clock.nowUs();
   const floor = (observed?.version.commit ?? 0n) + 1n;
@@ -81,6 +82,16 @@ export async function putEpoch(stores: EpochStores, observed: HeldEpoch | undefi
     return { kind: "changed", held: found === undefined ? undefined : heldEpoch(found) };
   }
   return { kind: "unknown", cause };
+}
+
+/** A row says more with each write, never less. */
+function assertEpoch(before: EpochRow | undefined, row: EpochRow): void {
+  assert(row.lowWater <= row.reservedTo, "OGD7: a name that is resolved was reserved");
+  if (before === undefined) return;
+  assert(row.epoch === before.epoch && row.instance === before.instance, "OGD3: an epoch is one gateway's");
+  assert(row.reservedTo >= before.reservedTo, "OGD6: what is reserved stays reserved");
+  assert(row.lowWater >= before.lowWater, "OGD7: the low-water mark never goes back");
+  assert(row.closed || !before.closed, "OGD3: a closed epoch is never opened again");
 }
 
 /** All epochs, ascending. */

@@ -91,7 +91,10 @@ export class GatewayEpoch {
     if (this.#names.unresolvedCount >= UNRESOLVED_NAMES_MAX) throw overloaded("too many uploads are undecided");
     const sequence = this.#takers.size === 0 ? this.#names.take() : undefined;
     if (this.#names.available <= BLOCK_FETCH_AT) this.#fetch();
-    return oidOf(this.epoch, sequence ?? (await this.#waitForName()));
+    const name = sequence ?? (await this.#waitForName());
+    const { names } = this.#options;
+    assert(names.kind === "free" || name < this.#held.row.reservedTo, "I10: a name is used once its block is in the epoch's row");
+    return oidOf(this.epoch, name);
   }
 
   resolve(oid: Oid): void {
@@ -148,7 +151,9 @@ export class GatewayEpoch {
   }
 
   async #closeClean(): Promise<void> {
+    assert(this.#state === "stopped" && this.#takers.size === 0, "no name is taken from an epoch that closes");
     await this.#options.data.closeEpoch(this.epoch);
+    assert(this.#names.unresolvedCount === 0, "I11: an epoch is recovered once its names are resolved");
     await this.#writeRow((row) => ({ ...row, lowWater: row.reservedTo, closed: true }));
   }
 
@@ -165,7 +170,8 @@ export class GatewayEpoch {
 
   #refuse(taker: Taker, cause: ConcordError): void {
     taker.timer.cancel();
-    this.#takers.delete(taker);
+    const isWaiting = this.#takers.delete(taker);
+    assert(isWaiting, "who waits for a name is answered once");
     taker.reject(cause);
   }
 

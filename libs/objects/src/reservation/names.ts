@@ -39,6 +39,7 @@ export class EpochNames {
     const block = this.#blocks[0];
     if (block === undefined) return undefined;
     const sequence = block.next;
+    assert(sequence >= this.#next && sequence < block.to, "OGD6: a reserved name is given out once");
     block.next += 1;
     if (block.next === block.to) this.#blocks.shift();
     this.#next = sequence + 1;

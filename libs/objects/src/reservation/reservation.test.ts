@@ -169,8 +169,8 @@ test("take: no block is reserved in time: OVERLOADED; later it goes on", async (
   assert.equal(await epoch.take(), oidOf(1, BLOCK_NAMES));
 });
 
-test("take: below, at and above the limit of takers that wait: taken, taken, OVERLOADED", async () => {
-  const { options, metadata } = setUp();
+test("take: below, at and above the limit of takers that wait: taken, taken, OVERLOADED; their time limits end with them", async () => {
+  const { options, metadata, clock } = setUp();
   const epoch = await openEpoch(options);
   const gate = Promise.withResolvers<void>();
   metadata.before = () => gate.promise;
@@ -180,6 +180,8 @@ test("take: below, at and above the limit of takers that wait: taken, taken, OVE
   gate.resolve();
   const oids = await Promise.all(waiting);
   assert.equal(new Set(oids).size, TAKERS_WAITING_MAX);
+  await clock.advance(TAKE_WAIT_MS);
+  assert.deepEqual([epoch.state, epoch.unresolved().length], ["open", BLOCK_NAMES + TAKERS_WAITING_MAX]);
 });
 
 test("[OGD3] the epoch is closed by another gateway: the next block, the heartbeat, a look: EPOCH_FENCED, told once", async () => {
