@@ -24,6 +24,7 @@ import {
   type Retention,
 } from "./limits.ts";
 import { Partition } from "./partition.ts";
+import { RecentBudget, RecentRecords } from "./recent-records.ts";
 import { soleTenure, takeOver, type Tenure } from "./tenure.ts";
 import { TopicLog } from "./topic-log.ts";
 
@@ -62,6 +63,7 @@ const decodeOutput: Decode = (payload, offset) => decodePublication(payload, off
 interface Settings extends EmbeddedLogOptions {
   readonly limits: EmbeddedLogLimits;
   readonly retention: Retention;
+  readonly recent: RecentBudget;
 }
 
 /**
@@ -78,6 +80,7 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Mess
     ...options,
     limits: { ...EMBEDDED_LOG_LIMITS, ...options.limits },
     retention: { ...RETENTION, ...options.retention },
+    recent: new RecentBudget(),
   };
   const { limits, retention } = settings;
   assert(retention.inputBytes + 2 * limits.segmentBytes <= limits.inputBytes, "retention leaves room for input");
@@ -246,7 +249,8 @@ async function openTopic(settings: Settings, { folder, isShared }: Tenure, topic
     takesOver: isShared,
   };
   const { journal } = await openJournal(options);
-  return new TopicLog(options, journal, decode);
+  // Input alone has one reader that follows the appends: the owner.
+  return new TopicLog(options, journal, decode, topic === "input" ? new RecentRecords(settings.recent) : undefined);
 }
 
 /** The number of partitions is written down once, before there is any (DDD3). */

@@ -42,6 +42,9 @@ export const EMBEDDED_LOG_LIMITS: EmbeddedLogLimits = {
   segmentBytes: 32 * MIB,
 };
 
+/** Appended input that stays in memory until the owner has read it: of one partition, and of all together. Beyond it is read from disk. */
+export const RECENT_TOPIC_BYTES_MAX = 4 * MIB;
+export const RECENT_BYTES_MAX = 32 * MIB;
 export const PARTITIONS_MAX = 1024;
 /** Retention is looked at once per segment, and at least this often while something is published. */
 export const RETENTION_EVERY_MS = 60_000;

@@ -3,6 +3,7 @@ import type { Journal, JournalOptions, JournalRecord } from "@concord/journal";
 import { openJournal } from "@concord/journal";
 import type { LogBounds, LogMessage, LogPage, PageLimits } from "@concord/ports";
 import { sizeOf } from "./format.ts";
+import type { RecentRecord, RecentRecords } from "./recent-records.ts";
 
 interface Waiter {
   readonly offset: bigint;
@@ -26,11 +27,19 @@ export class TopicLog {
   #waiters = new Set<Waiter>();
   /** The record decoded last: pages are mostly smaller than records and follow one another. */
   #decoded: DecodedRecord | undefined;
+  /** Undefined: every record is read from disk. */
+  readonly #recent: RecentRecords | undefined;
 
-  constructor(options: JournalOptions, journal: Journal, decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[]) {
+  constructor(
+    options: JournalOptions,
+    journal: Journal,
+    decode: (payload: Uint8Array, offset: bigint) => readonly LogMessage[],
+    recent?: RecentRecords,
+  ) {
     this.#options = options;
     this.#journal = journal;
     this.#decode = decode;
+    this.#recent = recent;
     this.#visibleEnd = journal.durableSequence;
   }
 
@@ -54,7 +63,9 @@ export class TopicLog {
   /** Durable, not visible yet. */
   async append(payload: Uint8Array, count: number): Promise<bigint> {
     await this.ready();
-    return await this.#journal.append(payload, count);
+    const sequence = await this.#journal.append(payload, count);
+    this.#recent?.add({ sequence, count, payload });
+    return sequence;
   }
 
   /** After a failed sync what is on disk decides: the journal is opened again. Harmless when it is sound. */
@@ -92,15 +103,24 @@ export class TopicLog {
     if (from < start || from > end) throw new ConcordError("OFFSET_OUT_OF_RANGE", `offset ${from} is not in ${start} to ${end}`);
     const page = new Page(from, end, limits);
     if (this.#decoded !== undefined && this.#decoded.from <= from && from < this.#decoded.end) page.take(this.#decoded.messages);
-    if (page.isFull || page.next >= end) return page;
+    for (const record of this.#recent?.from(page.next) ?? []) {
+      if (page.isDone) break;
+      this.#take(page, record);
+    }
+    this.#recent?.passed(page.next);
+    if (page.isDone) return page;
     for await (const record of this.#journal.read(page.next)) {
       if (record.count === 0) continue;
-      const messages = this.#decode(record.payload, record.sequence);
-      this.#decoded = { from: record.sequence, end: record.sequence + BigInt(record.count), messages };
-      page.take(messages);
-      if (page.isFull || page.next >= end) break;
+      this.#take(page, record);
+      if (page.isDone) break;
     }
     return page;
+  }
+
+  #take(page: Page, { sequence, count, payload }: RecentRecord): void {
+    const messages = this.#decode(payload, sequence);
+    this.#decoded = { from: sequence, end: sequence + BigInt(count), messages };
+    page.take(messages);
   }
 
   whenBeyond(offset: bigint, signal: AbortSignal): Promise<void> {
@@ -125,10 +145,13 @@ export class TopicLog {
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
     await this.#reopening?.catch(() => undefined);
+    this.#recent?.clear();
     await this.#journal.close();
   }
 
+  /** The disk decides what is there: what memory has may lack a record whose append was answered unknown. */
   async #reopen(): Promise<void> {
+    this.#recent?.clear();
     await this.#journal.close();
     this.#journal = (await openJournal(this.#options)).journal;
   }
@@ -150,6 +173,11 @@ class Page implements LogPage {
 
   get isFull(): boolean {
     return this.messages.length >= this.#limits.messages || this.#bytes > this.#limits.bytes;
+  }
+
+  /** It takes no more: full, or at the end of what is visible. */
+  get isDone(): boolean {
+    return this.isFull || this.next >= this.#end;
   }
 
   /** Messages with consecutive offsets, of which those before the page's place are passed over. */
