@@ -154,6 +154,8 @@ class EmbeddedLog implements MessageLog {
 
   bounds: MessageLog["bounds"] = async (topic, partition) => this.#partition(partition).topics[topic].bounds;
 
+  inputEnd: NonNullable<MessageLog["inputEnd"]> = (partition) => this.#open[partition]?.topics.input.bounds.end;
+
   outputUse: NonNullable<MessageLog["outputUse"]> = (partition) => this.#open[partition]?.outputUse;
 
   whenBeyond: MessageLog["whenBeyond"] = async (topic, partition, offset, signal) =>

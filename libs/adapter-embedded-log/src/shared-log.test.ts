@@ -21,13 +21,16 @@ test("shared log: a partition is open in its owner's process only; released, in 
   const disk = new MemoryDisk();
   const log = await openOn(disk, SHARED);
   await assert.rejects(log.append(0, [message("a")]), { ...notOwner, applied: "no" });
+  assert.equal(log.inputEnd!(0), undefined);
   await log.open(0, "one");
   await log.append(0, [message("a")]);
+  assert.equal(log.inputEnd!(0), 1n);
   await assert.rejects(log.read("input", 1, 0n, { messages: 1, bytes: 1 }), notOwner);
   const waiting = log.whenBeyond("input", 0, 1n, new AbortController().signal);
   await log.release(0);
   await waiting;
   await assert.rejects(log.bounds("input", 0), notOwner);
+  assert.equal(log.inputEnd!(0), undefined);
   await assert.rejects(log.release(PARTITIONS), { code: "PARTITION_UNKNOWN" });
   await log.open(0, "one");
   assert.deepEqual(await valuesOf(log, "input"), ["a"]);

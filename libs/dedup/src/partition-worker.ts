@@ -14,7 +14,7 @@ import type { IdTable } from "./id-table.ts";
 import { countKinds, classifyPage, publishedIds, type ClassifiedPage } from "./classify-page.ts";
 import { ID_BYTES_MAX, OPEN_ATTEMPTS_MAX, OPEN_BACKOFF, SEEN_IDS_MAX } from "./limits.ts";
 import { seedOf } from "./load-window.ts";
-import { IdReader, readPage } from "./read-page.ts";
+import { IdReader, readPage, toppedUp } from "./read-page.ts";
 import { rebuildWindow } from "./rebuild-window.ts";
 import { restoreSnapshot } from "./restore-snapshot.ts";
 import { InputResults } from "./input-results.ts";
@@ -266,8 +266,9 @@ class Worker implements PartitionWorker {
     let before: IdTable | undefined;
     try {
       for (;;) {
-        const page = await coming;
-        if (page === undefined) return;
+        const ahead = await coming;
+        if (ahead === undefined) return;
+        const page = await toppedUp(ahead, log, this.#options, window, reader);
         // Looked up while this page is published: what this page adds is compared by hand (I6).
         coming = read(page.next);
         environment.failpoint("dedup:looked-up");

@@ -1,4 +1,5 @@
-import type { LogMessage, MessageLog } from "@concord/ports";
+import { messageBytes, type LogMessage, type MessageLog } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import type { IdHash, WorkerOptions } from "./api.ts";
 import { SOURCE_BYTES_MAX } from "./limits.ts";
 import { idExtractor, type ExtractId } from "./extract-id.ts";
@@ -97,4 +98,36 @@ export async function readPage(
     at = next;
   }
   return undefined;
+}
+
+/** With what came since the page was read, where the log knows of that by itself: one publish, not two. */
+export async function toppedUp(
+  page: PreparedPage,
+  log: MessageLog,
+  { partition, page: limits }: WorkerOptions,
+  window: Window,
+  reader: IdReader,
+): Promise<PreparedPage> {
+  const end = log.inputEnd?.(partition) ?? page.next;
+  const bytes = limits.bytes - page.messages.reduce((sum, message) => sum + messageBytes(message), 0);
+  const count = limits.messages - page.messages.length;
+  if (end <= page.next || count <= 0 || bytes <= 0) return page;
+  const { messages, next } = await log.read("input", partition, page.next, { messages: count, bytes });
+  assert(next >= page.next, "a page goes on behind the one before it");
+  const { ids, words } = reader.readInput(messages);
+  const known = await window.lookUp(words);
+  return {
+    from: page.from,
+    next,
+    messages: [...page.messages, ...messages],
+    ids: [...page.ids, ...ids],
+    words: joined(new Uint32Array(page.words.length + words.length), page.words, words),
+    known: joined(new Uint8Array(page.known.length + known.length), page.known, known),
+  };
+}
+
+function joined<Numbers extends Uint8Array | Uint32Array>(into: Numbers, first: Numbers, second: Numbers): Numbers {
+  into.set(first);
+  into.set(second, first.length);
+  return into;
 }

@@ -279,6 +279,12 @@ const READ_CASES: readonly Case[] = [
     await expectCode(() => log.read("input", 0, end + 1n, ALL), "OFFSET_OUT_OF_RANGE", "above");
     expectEqual(await log.read("input", 0, end, ALL), { messages: [], next: end }, "at the end");
   }),
+  simple("input end: where the log knows it by itself: behind what was appended and can be read", async (log) => {
+    if (log.inputEnd === undefined) return;
+    const { from } = await log.append(0, messages("a", "b"));
+    expectEqual(log.inputEnd(0), from + 2n, "behind both");
+    expectEqual((await log.read("input", 0, from, ALL)).next, from + 2n, "read up to it");
+  }),
   simple("read: pages of a number of messages: all, once, in order", async (log) => {
     const sent = Array.from({ length: 7 }, (_, index) => `m${index}`);
     const { from } = await log.append(0, messages(...sent));

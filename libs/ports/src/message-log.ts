@@ -114,6 +114,8 @@ export interface MessageLog {
   /** OFFSET_OUT_OF_RANGE when `from` is below the start or above the end: never a jump (DDD5). */
   read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage>;
   bounds(topic: LogTopic, partition: number): Promise<LogBounds>;
+  /** The input's end, as far as this process knows it without asking; undefined: the partition is not open here. A log without the method would have to ask. */
+  inputEnd?(partition: number): bigint | undefined;
   /** Undefined: the partition is not open here. A log without the method bounds no output by bytes. */
   outputUse?(partition: number): OutputUse | undefined;
   /** Resolves when the topic's end is above `offset`, or the signal is aborted. */

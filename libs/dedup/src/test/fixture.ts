@@ -92,6 +92,8 @@ export class Life {
       get: (object, name): unknown => {
         const value: unknown = Reflect.get(object, name, object);
         if (typeof value !== "function") return value;
+        // Answers at once, in every log.
+        if (name === "inputEnd") return value.bind(object) as unknown;
         return async (...given: unknown[]): Promise<unknown> => {
           if (this.isDead) return new Promise(() => undefined);
           const answer: unknown = await (value as (...all: unknown[]) => unknown).apply(object, given);
