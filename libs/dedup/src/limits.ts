@@ -8,6 +8,9 @@ export const SOURCE_BYTES_MAX = 64;
 export const SOURCE_MASKS_KEPT = 1024;
 /** Levels of a JSON path. */
 export const JSON_PATH_MAX = 16;
+/** Output offsets of one record of the window's journal: so many are read from the output again after a crash; fewer where segments are small. */
+export const JOURNAL_OFFSETS = 1024;
+export const JOURNAL_RECORDS_PER_SEGMENT = 16;
 /** Messages and bytes of one batch of the processing loop. */
 export const PAGE_MESSAGES_MAX = 10_000;
 export const PAGE_BYTES_MAX = 64 * 1024 * 1024;

@@ -4,6 +4,7 @@ import { assert, toConcordError, type ConcordError } from "@concord/runtime";
 import type { WindowOptions, WindowStatistics, WindowStores } from "./api.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
+import { JOURNAL_OFFSETS, JOURNAL_RECORDS_PER_SEGMENT } from "./limits.ts";
 import { loadWindow, type LoadedWindow } from "./load-window.ts";
 import { segmentDiskBytes, Segment, writeSegment, type SegmentIndex } from "./segment.ts";
 import { sortIds } from "./sort-ids.ts";
@@ -11,6 +12,7 @@ import type { MissingSegment, OutputIds, Window, WindowEnvironment, WrittenSegme
 import {
   encodeJournalEntry,
   encodeManifest,
+  joinEntries,
   journalKey,
   MANIFEST_KEY,
   segmentStoreName,
@@ -24,6 +26,8 @@ interface ActiveSegment {
   readonly from: bigint;
   readonly table: IdTable;
   readonly journalKeys: Uint8Array[];
+  /** Applied and in no journal record yet. */
+  unwritten: JournalEntry[];
   oldestMs: number;
   newestMs: number;
 }
@@ -67,7 +71,7 @@ export class SegmentedWindow implements Window {
     const loaded = await loadWindow(stores, environment);
     const window = new SegmentedWindow(loaded, options, stores, environment);
     try {
-      for (const entry of loaded.journal) await window.#add([entry]);
+      for (const entry of loaded.journal) await window.#add(entry, entry.from);
     } catch (error) {
       await window.close();
       throw error;
@@ -142,16 +146,11 @@ export class SegmentedWindow implements Window {
   async apply(output: OutputIds): Promise<void> {
     this.#check();
     assert(this.#next !== undefined && output.next >= this.#next, "the output is applied in order");
-    const entries = this.#split(output);
-    if (entries.length === 0) return;
-    const { checksum, failpoint } = this.#environment;
-    const operations = entries.map((entry): KeyValueOperation => {
-      return { kind: "put", key: journalKey(entry.from), value: encodeJournalEntry(entry, checksum) };
-    });
-    // Ids and the offset to go on from in one batch (I3).
-    await this.#store.batch(operations, { sync: false });
-    failpoint("dedup:journaled");
-    await this.#add(entries);
+    const [first, ...others] = this.#split(output);
+    if (first === undefined) return;
+    const recordFrom = await this.#journal(this.#active!, first, others);
+    await this.#add(first, recordFrom);
+    for (const entry of others) await this.#add(entry, entry.from);
     assert(this.#next === output.next, "I3: the window goes on behind what was applied");
   }
 
@@ -209,6 +208,9 @@ export class SegmentedWindow implements Window {
   async close(): Promise<void> {
     await this.#writing?.done;
     await this.#removals;
+    const unwritten = this.#active?.unwritten ?? [];
+    // Where this fails, they are read from the output again.
+    if (unwritten.length > 0 && this.#failure === undefined) await this.#writeJournal([joinEntries(unwritten)]).catch(() => undefined);
     for (const close of [...this.#segments.map((segment) => () => segment.close()), () => this.#store.close()])
       await close().catch(() => undefined);
   }
@@ -219,7 +221,7 @@ export class SegmentedWindow implements Window {
 
   #start(from: bigint): void {
     assert(this.#next === undefined || from >= this.#next, "I3: the window never goes back");
-    this.#active = { from, table: new IdTable(this.#seed), journalKeys: [], oldestMs: Infinity, newestMs: 0 };
+    this.#active = { from, table: new IdTable(this.#seed), journalKeys: [], unwritten: [], oldestMs: Infinity, newestMs: 0 };
     this.#next = from;
   }
 
@@ -257,18 +259,42 @@ export class SegmentedWindow implements Window {
     return (offset / size + 1n) * size;
   }
 
-  /** Adds what is in the journal to the set in memory; writes the segment that a boundary ends. */
-  async #add(entries: readonly JournalEntry[]): Promise<void> {
-    for (const entry of entries) {
-      const active = this.#active!;
-      if (entry.from !== this.#next) throw corrupt("the window's journal has a gap");
-      for (let at = 0; at < entry.ids.length; at += ID_WORDS) active.table.add(entry.ids, at);
-      active.journalKeys.push(journalKey(entry.from));
-      active.oldestMs = Math.min(active.oldestMs, entry.ids.length === 0 ? Infinity : entry.oldestMs);
-      active.newestMs = Math.max(active.newestMs, entry.newestMs);
-      this.#next = entry.next;
-      if (entry.next >= this.#boundaryAbove(entry.from)) await this.#freeze(active, entry.next);
-    }
+  /**
+   * One record for `JOURNAL_OFFSETS` of the output, or up to the segment's end: what is in none yet is read from the output again after a crash. Where the
+   * record that holds `first` begins; undefined: it is in none yet.
+   */
+  async #journal(active: ActiveSegment, first: JournalEntry, others: readonly JournalEntry[]): Promise<bigint | undefined> {
+    active.unwritten.push(first);
+    const { from } = active.unwritten[0]!;
+    const isAtBoundary = first.next === this.#boundaryAbove(first.from);
+    assert(isAtBoundary || others.length === 0, "what goes on in the next segment ends this one");
+    if (!isAtBoundary && first.next - from < recordOffsets(this.#options)) return undefined;
+    const entries = [joinEntries(active.unwritten), ...others];
+    active.unwritten = [];
+    await this.#writeJournal(entries);
+    return from;
+  }
+
+  async #writeJournal(entries: readonly JournalEntry[]): Promise<void> {
+    const { checksum, failpoint } = this.#environment;
+    const operations = entries.map((entry): KeyValueOperation => {
+      return { kind: "put", key: journalKey(entry.from), value: encodeJournalEntry(entry, checksum) };
+    });
+    // Ids and the offset to go on from in one batch (I3).
+    await this.#store.batch(operations, { sync: false });
+    failpoint("dedup:journaled");
+  }
+
+  /** Adds to the set in memory; writes the segment that a boundary ends. `recordFrom`: where a new record of the journal begins that holds it. */
+  async #add(entry: JournalEntry, recordFrom: bigint | undefined): Promise<void> {
+    const active = this.#active!;
+    if (entry.from !== this.#next) throw corrupt("the window's journal has a gap");
+    for (let at = 0; at < entry.ids.length; at += ID_WORDS) active.table.add(entry.ids, at);
+    if (recordFrom !== undefined) active.journalKeys.push(journalKey(recordFrom));
+    active.oldestMs = Math.min(active.oldestMs, entry.ids.length === 0 ? Infinity : entry.oldestMs);
+    active.newestMs = Math.max(active.newestMs, entry.newestMs);
+    this.#next = entry.next;
+    if (entry.next >= this.#boundaryAbove(entry.from)) await this.#freeze(active, entry.next);
   }
 
   /** The active segment becomes the one that is written, one at a time: filling the next one meanwhile waits. */
@@ -348,6 +374,11 @@ export class SegmentedWindow implements Window {
     await this.#store.batch([put, ...deletes], { sync: true });
     this.#manifest = manifest;
   }
+}
+
+/** Small segments have records too. */
+function recordOffsets({ idsPerSegment }: WindowOptions): bigint {
+  return BigInt(Math.min(JOURNAL_OFFSETS, Math.ceil(idsPerSegment / JOURNAL_RECORDS_PER_SEGMENT)));
 }
 
 function minimum(times: readonly number[]): number {

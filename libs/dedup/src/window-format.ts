@@ -107,6 +107,24 @@ export function encodeJournalEntry(entry: JournalEntry, checksum: Checksum): Uin
   return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
 }
 
+/** Entries of one segment that follow one another, as one. */
+export function joinEntries(entries: readonly JournalEntry[]): JournalEntry {
+  const [first, last] = [entries[0]!, entries.at(-1)!];
+  if (first === last) return first;
+  const ids = new Uint32Array(entries.reduce((sum, entry) => sum + entry.ids.length, 0));
+  let [next, filled, oldestMs, newestMs] = [first.from, 0, Infinity, 0];
+  for (const entry of entries) {
+    assert(entry.from === next, "I3: a journal record has no gap");
+    ids.set(entry.ids, filled);
+    filled += entry.ids.length;
+    next = entry.next;
+    if (entry.ids.length === 0) continue;
+    oldestMs = Math.min(oldestMs, entry.oldestMs);
+    newestMs = Math.max(newestMs, entry.newestMs);
+  }
+  return { from: first.from, next, ids, oldestMs: filled === 0 ? 0 : oldestMs, newestMs };
+}
+
 export function decodeJournalEntry(key: Uint8Array, value: Uint8Array, checksum: Checksum): JournalEntry {
   const keyReader = new ByteReader(key);
   keyReader.u8();

@@ -458,6 +458,30 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [{ file: "libs/dedup/src/classify-page.ts", search: "before?.has(page.words, at) === true || ", replace: "" }],
   },
   {
+    name: "topped-up-not-looked-up",
+    about: "Messages that are added to a page that was looked up ahead are not looked up: ids of earlier pages pass again (DDD7).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: "libs/dedup/src/read-page.ts",
+        search: "  const known = await window.lookUp(words);\n",
+        replace: "  const known = new Uint8Array(messages.length);\n",
+      },
+    ],
+  },
+  {
+    name: "journal-record-of-one-page",
+    about: "A record of the window's journal for several pages has the ids of the last alone, and the offset to go on from of all (DDD2).",
+    scenario: "dedup",
+    edits: [
+      {
+        file: "libs/dedup/src/window-format.ts",
+        search: "  if (first === last) return first;\n",
+        replace: "  if (first === last || first.from < last.from) return { ...last, from: first.from };\n",
+      },
+    ],
+  },
+  {
     name: "source-left-out",
     about: "Ids of all sources are compared with each other: a producer suppresses another's message by sending its id first (DDD13).",
     scenario: "dedup",
