@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { test } from "node:test";
 import { countIn, countInLib } from "./count.ts";
 import { ASSERTION_FAULTS } from "./faults/faults.ts";
+import { shareOf } from "./share.ts";
 import { ASSERTED_LIBS, ASSERTIONS_PER_FUNCTION_MIN } from "./protocol-libs.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -52,6 +53,18 @@ for (const lib of ASSERTED_LIBS) {
     assert.ok(functions > 0 && assertions >= functions * ASSERTIONS_PER_FUNCTION_MIN, `${assertions} in ${functions} functions`);
   });
 }
+
+test("assertions: shares of the faults: one for each remainder of the commit, together all, each once; without a commit the first", () => {
+  const items = [0, 1, 2, 3, 4, 5, 6];
+  const shares = ["00000000aa", "00000001aa", "00000002aa"].map((commit) => shareOf(items, 3, commit));
+  assert.deepEqual(shares, [
+    [0, 3, 6],
+    [1, 4],
+    [2, 5],
+  ]);
+  assert.deepEqual([shareOf(items, 1, "00000005"), shareOf(items, 3, "")], [items, [0, 3, 6]]);
+  for (const share of [0, -1, 1.5, Number.NaN]) assert.throws(() => shareOf(items, share, ""), /whole number/);
+});
 
 for (const { message, file, search } of ASSERTION_FAULTS) {
   test(`assertions: the fault for "${message}" in ${file}: fits the code, and the assertion is there`, () => {

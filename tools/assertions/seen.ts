@@ -1,9 +1,12 @@
-// `node tools/assertions/seen.ts [LIB or message...]`: seeds each fault of `faults/` and runs the test in which its assertion is to fail. Exit code 1: one did not.
-import { spawn } from "node:child_process";
+// `node tools/assertions/seen.ts [--share N] [LIB or message...]`: seeds each fault of `faults/`, or one of N, and runs the test in which its assertion is to fail.
+// Exit code 1: one did not.
+import { spawn, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { parseArgs } from "node:util";
 import type { AssertionFault } from "./faults/assertion-fault.ts";
 import { ASSERTION_FAULTS } from "./faults/faults.ts";
+import { shareOf } from "./share.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const SEED = join(import.meta.dirname, "seed.ts");
@@ -11,14 +14,16 @@ const WORKERS = 2;
 /** A fault may leave a test waiting for ever. */
 const TEST_TIMEOUT_MS = 60_000;
 
-const named = process.argv.slice(2);
+const { values, positionals: named } = parseArgs({ allowPositionals: true, options: { share: { type: "string", default: "1" } } });
 const isNamed = ({ file, message }: AssertionFault): boolean =>
   named.length === 0 || named.some((name) => file.startsWith(`libs/${name}/`) || message.includes(name));
-const wanted = ASSERTION_FAULTS.filter(isNamed);
+const commit = spawnSync("git", ["rev-parse", "HEAD"], { cwd: ROOT, encoding: "utf8" }).stdout;
+const wanted = shareOf(ASSERTION_FAULTS.filter(isNamed), Number(values.share), commit);
 const queue = [...wanted];
 let seen = 0;
 await Promise.all(Array.from({ length: WORKERS }, worker));
-console.log(`${seen} of ${wanted.length} assertions seen to fail`);
+console.log(`of ${ASSERTION_FAULTS.length} seeded faults ${wanted.length} were run; those whose assertion failed passed`);
+console.log(`${seen} passed, ${wanted.length - seen} failed`);
 process.exitCode = wanted.length > 0 && seen === wanted.length ? 0 : 1;
 
 async function worker(): Promise<void> {

@@ -25,6 +25,7 @@ const COMMANDS = {
   check: ["tools/nx/run.ts", "check"],
   affected: ["tools/nx/run.ts", "affected"],
   oracle: ["tools/affected/oracle.ts"],
+  assertions: ["tools/assertions/seen.ts"],
   "fresh-clone": ["tools/fresh-clone/fresh-clone.ts"],
   format: ["tools/nx/run.ts", "format"],
   simulate: ["testing/simulate/src/simulate.ts"],
@@ -51,7 +52,7 @@ const PINNED_NODES = {
 /** Commands that run the services and nothing of what tests and tools need. */
 const RUNNING = new Set(["start", "fsck", "repair"]);
 /** Halves the CPU of a start; not for tests, whose coverage it would blur. */
-const CACHING = new Set([...RUNNING, "bench"]);
+const CACHING = new Set([...RUNNING, "bench", "assertions"]);
 /** Compiled modules of earlier starts. */
 const COMPILE_CACHE = join(ROOT, "node_modules", ".cache", "concord-modules");
 /** Measured on linux-x64: all packages of the lock file, and those that running needs. */
