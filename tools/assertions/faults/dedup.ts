@@ -32,8 +32,8 @@ const SEEDS: readonly Seed[] = [
   [
     "the window goes on behind what was applied",
     "segmented-window",
-    "      this.#next = entry.next;\n",
-    "      this.#next = entry.from;\n",
+    "    this.#next = entry.next;\n",
+    "    this.#next = entry.from;\n",
     WINDOW,
   ],
   [
