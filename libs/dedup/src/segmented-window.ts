@@ -264,6 +264,7 @@ export class SegmentedWindow implements Window {
    * record that holds `first` begins; undefined: it is in none yet.
    */
   async #journal(active: ActiveSegment, first: JournalEntry, others: readonly JournalEntry[]): Promise<bigint | undefined> {
+    assert(first.next > first.from, "a journal record goes on from a later offset");
     active.unwritten.push(first);
     const { from } = active.unwritten[0]!;
     const isAtBoundary = first.next === this.#boundaryAbove(first.from);
