@@ -34,6 +34,7 @@ export interface GatewayTuning {
   readonly epochDeadAfterMs?: number;
   readonly epochHeartbeatMs?: number;
   readonly eventScanMs?: number;
+  readonly rotationIntervalMs?: number;
 }
 
 export interface StoreOptions {
@@ -107,7 +108,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { lifecycleIntervalMs: intervalMs, lifecycleRowsPerSecond: rowsPerSecond, lifecycleDayMs: dayMs } = config;
   const lifecycle = new LifecycleEngine({ context, intervalMs, rowsPerSecond, dayMs, isAlone });
   const events = deliveryOf(options, context);
-  const rotation = hasEarlierKeys(config) ? new KeyRotation({ context }) : undefined;
+  const pause = tuning.rotationIntervalMs === undefined ? {} : { intervalMs: tuning.rotationIntervalMs };
+  const rotation = hasEarlierKeys(config) ? new KeyRotation({ context, ...pause }) : undefined;
   return {
     context,
     store: createObjectStore(context),

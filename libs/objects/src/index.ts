@@ -30,5 +30,5 @@ export { listEpochs, type HeldEpoch } from "./reservation/epoch-row.ts";
 export { versionIdOf } from "./versions.ts";
 export { OBJECTS_METRICS } from "./metrics.ts";
 export type { EncryptionContext, EncryptionRequest, ShownEncryption } from "./encryption/data-keys.ts";
-export { KeyRotation, ROTATION_INTERVAL_MS, ROTATION_ROWS_PER_SECOND } from "./encryption/key-rotation.ts";
+export { KEYS_WRAPPED, KeyRotation, ROTATION_INTERVAL_MS, ROTATION_ROWS_PER_SECOND } from "./encryption/key-rotation.ts";
 export { LocalKeys, type LocalKey } from "./encryption/local-keys.ts";

@@ -40,6 +40,8 @@ export interface RotationOptions {
 export const ROTATION_INTERVAL_MS = 3_600_000;
 export const ROTATION_ROWS_PER_SECOND = 2000;
 const PAGE_ROWS = 100;
+/** The log line of a pass, with its counts. */
+export const KEYS_WRAPPED = "data keys were wrapped anew";
 
 /** While several keys are configured. Gateways do it beside each other: each row is compared and set. */
 export class KeyRotation {
@@ -73,7 +75,7 @@ export class KeyRotation {
       try {
         const counts = await rotationPass(this.#context, pace);
         metrics.gauge("objects_keys_left", counts.left);
-        log.info("data keys were wrapped anew", { ...counts });
+        log.info(KEYS_WRAPPED, { ...counts });
         await sleep(clock, this.#intervalMs, signal);
       } catch (thrown) {
         if (signal.aborted) return;

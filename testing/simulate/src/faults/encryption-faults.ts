@@ -1,6 +1,7 @@
 import type { SeededFault } from "./faults.ts";
 
 const FRAMES = "libs/objects/src/encryption/frames.ts";
+const KEY_ROTATION = "libs/objects/src/encryption/key-rotation.ts";
 const DATA_KEYS = "libs/objects/src/encryption/data-keys.ts";
 
 /** Mistakes in the encryption of objects, by keys of clients and of services. */
@@ -58,6 +59,27 @@ export const ENCRYPTION_FAULTS: readonly SeededFault[] = [
         replace: "await newDataKey(context, request.encryption, request, guid).catch(() => undefined);",
       },
       { file: "apps/object-gateway/src/http/encryption.ts", search: "  checkConfigured(used, context);\n", replace: "" },
+    ],
+  },
+  {
+    name: "rotation-passes-versions-over",
+    about:
+      "Only current objects are wrapped anew: their earlier versions cannot be read when the earlier master key is taken away (OGD23).",
+    scenario: "object",
+    edits: [
+      { file: KEY_ROTATION, search: "bucketPartition(name, shard), contentSpan()", replace: "bucketPartition(name, shard), headSpan()" },
+    ],
+  },
+  {
+    name: "rotation-wraps-another-key",
+    about: "What is wrapped under the present master key is not the data key that the earlier one wrapped: the object is lost (OGD23).",
+    scenario: "object",
+    edits: [
+      {
+        file: DATA_KEYS,
+        search: 'service.wrap(under.kind === "service" ? under.keyId : undefined, bytes,',
+        replace: 'service.wrap(under.kind === "service" ? under.keyId : undefined, new Uint8Array(bytes.length),',
+      },
     ],
   },
 ];

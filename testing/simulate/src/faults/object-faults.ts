@@ -298,4 +298,41 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
       },
     ],
   },
+  {
+    name: "unnamed-parts-leak",
+    about: "Parts that a complete does not name lose their rows, and their blobs are garbage that no entry names (OGD1).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/multipart/complete-upload.ts",
+        search:
+          '    putGarbage(context, await context.guids.next(), { bucket, key, what: { kind: "blobs", oids } }),\n  ];\n}\n\n/** Undefined',
+        replace: "  ];\n}\n\n/** Undefined",
+      },
+    ],
+  },
+  {
+    name: "repeated-complete-of-other-parts",
+    about: "A complete of an upload that is done is answered as the first one, also where it names other parts.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/multipart/complete-upload.ts",
+        search: "  if (!same || context.clock",
+        replace: "  if (context.clock",
+      },
+    ],
+  },
+  {
+    name: "next-page-of-parts-begins-again",
+    about: "Each page of an object's parts is the first one.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/get-object.ts",
+        search: "content.parts.filter(({ number }) => number > request.after);",
+        replace: "content.parts.filter(({ number }) => number > 0);",
+      },
+    ],
+  },
 ];

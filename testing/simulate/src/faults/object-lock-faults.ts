@@ -63,4 +63,16 @@ export const OBJECT_LOCK_FAULTS: readonly SeededFault[] = [
       },
     ],
   },
+  {
+    name: "retention-may-be-shortened",
+    about: "A retention that is in force is replaced by a shorter one.",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/object-locks.ts",
+        search: "      checkRetentionChange(object.lock?.retention, retention, { nowMs, bypass });\n",
+        replace: "",
+      },
+    ],
+  },
 ];

@@ -2,7 +2,7 @@
 // other's death by rows that stand still, three by the verdict of a majority.
 import { contract, type ObjectAdminService } from "@concord/protos-object";
 import { bearer, type RequestInitOf, type ResponseOf, type UnaryName } from "@concord/rpc";
-import { SCRUB_FINDING } from "@concord/objects";
+import { KEYS_WRAPPED, SCRUB_FINDING } from "@concord/objects";
 import { composeObjectGateway, objectGatewaySchema, type ObjectGatewayConfig } from "@concord/object-gateway";
 import type { ObjectMetadata } from "@concord/ports";
 import { unreachable, type Disk, type Environment } from "@concord/runtime";
@@ -10,13 +10,13 @@ import { FAULT_KINDS, type FaultKind, type FaultTargets, type NodeContext, type 
 import { PROXIES, type Cluster } from "../cluster.ts";
 import { simulatedMembership } from "../membership.ts";
 import { openSimulatedStore } from "../stores.ts";
-import { ENCRYPTED_CONFIG } from "./encrypted.ts";
+import { managedKeys, serviceKeys, type KeyPhase } from "./encrypted.ts";
 import { EVENT_CONFIG, EventHistory } from "./event-history.ts";
 import { EXPIRING_CONFIG } from "./expiring.ts";
 import { PART_BYTES_MIN } from "./limits.ts";
 import { RemoteMetadata, serveMetadata } from "./metadata-node.ts";
 import { ACCESS_KEY } from "./s3-client.ts";
-import { SEALED_CONFIG, SealedHistory } from "./sealed.ts";
+import { SealedHistory } from "./sealed.ts";
 
 const ROWS = "rows";
 const ROWS_ADDRESS = "rows:7000";
@@ -36,6 +36,7 @@ const PAUSE_POINTS: readonly string[] = [
 ];
 const SCRUB_INTERVAL_MS = 300;
 const EVENT_SCAN_MS = 300;
+const ROTATION_INTERVAL_MS = 400;
 export const RECOVERY_INTERVAL_MS = 500;
 /** With garbage collected at work a request is shorter than the grace, whatever clocks say. */
 const SHORT_REQUEST_MS = 1_000;
@@ -111,6 +112,10 @@ export class Gateways {
   readonly sealed: SealedHistory | undefined;
   /** Clients make buckets of their own. */
   readonly hasOwnBuckets: boolean;
+  /** Undefined: no master key is replaced. Else with what gateways start from now on. */
+  keyPhase: KeyPhase | undefined;
+  /** Gateways whose last pass of key rotation found nothing more to wrap, each since it started with the present keys first. */
+  readonly rotated = new Set<string>();
   /** The gateways start without any key. */
   areKeysGone = false;
   /** What is on the disk is not what the gateways wrote: the scrub finds it. */
@@ -127,6 +132,8 @@ export class Gateways {
     this.isEncrypted = cluster.world.random("encryption").chance(0.4);
     this.hasOwnBuckets = cluster.world.random("own buckets").chance(0.4);
     this.sealed = cluster.world.random("sealed").chance(0.4) ? new SealedHistory(cluster.world, this.isEncrypted) : undefined;
+    const hasKeys = this.isEncrypted || this.sealed !== undefined;
+    this.keyPhase = hasKeys && cluster.world.random("rotation").chance(0.7) ? "earlier-first" : undefined;
   }
 
   get s3Addresses(): readonly string[] {
@@ -190,8 +197,9 @@ export class Gateways {
   async #boot(context: NodeContext, name: string): Promise<{ stop(): Promise<void> }> {
     const { rows, epochDeadAfterMs, hasVerdicts, names } = this.plan;
     const members = names.map((member) => ({ name: member, address: grpcAddress(member), datacenter: member }));
+    this.rotated.delete(name);
     const service = composeObjectGateway(this.#config(name), {
-      environment: { ...context.env, log: this.#watched(context.env) },
+      environment: { ...context.env, log: this.#watched(context.env, name, this.keyPhase) },
       disk: context.disk,
       http: context.http,
       openKeyValue: (folder) => openSimulatedStore(context, folder, this.#cluster.swarm.store),
@@ -202,6 +210,7 @@ export class Gateways {
         epochHeartbeatMs: 300,
         epochDeadAfterMs,
         eventScanMs: EVENT_SCAN_MS,
+        rotationIntervalMs: ROTATION_INTERVAL_MS,
       },
       openSink: () => this.events!.sinkFor(context.env),
       ...(rows === "local" ? {} : { dataDisk: context.sharedDisk(DATA) }),
@@ -212,16 +221,26 @@ export class Gateways {
     return { stop: () => service.stop() };
   }
 
-  /** The scrub runs at work: what it finds is not there, or our bug. */
-  #watched({ log }: Environment): Environment["log"] {
+  /** The scrub runs at work: what it finds is not there, or our bug. Of key rotation an operator sees when nothing is left. */
+  #watched({ log }: Environment, name: string, phase: KeyPhase | undefined): Environment["log"] {
     const { world } = this.#cluster;
     return {
       ...log,
+      info: (message, fields) => {
+        if (message === KEYS_WRAPPED && phase === "present-first") this.#passed(name, fields?.["wrapped"], fields?.["left"]);
+        log.info(message, fields);
+      },
       error: (message, fields) => {
         if (message === SCRUB_FINDING && !this.isTampered) world.violation("scrub", `${message}: ${JSON.stringify(fields)}`);
         log.error(message, fields);
       },
     };
+  }
+
+  #passed(name: string, wrapped: unknown, left: unknown): void {
+    if (wrapped === 0 && left === 0) this.rotated.add(name);
+    else this.rotated.delete(name);
+    this.#cluster.world.count("object:keys-wrapped", Number(wrapped));
   }
 
   #remoteRows(env: Environment): ObjectMetadata {
@@ -250,10 +269,10 @@ export class Gateways {
       scrubIntervalMs: SCRUB_INTERVAL_MS,
       ...(this.hasRules ? EXPIRING_CONFIG : {}),
       ...(this.events === undefined ? {} : { ...EVENT_CONFIG, eventBytesMax: this.#eventBytesMax }),
-      ...(this.isEncrypted && !this.areKeysGone ? ENCRYPTED_CONFIG : {}),
+      ...(this.isEncrypted && !this.areKeysGone ? managedKeys(this.keyPhase ?? "present-first") : {}),
       // Clients' keys are refused over plain HTTP; no simulated stream reads the files.
       ...(this.sealed === undefined ? {} : { tlsCertificateFile: "simulated", tlsKeyFile: "simulated" }),
-      ...(this.sealed === undefined || this.areKeysGone ? {} : SEALED_CONFIG),
+      ...(this.sealed === undefined || this.areKeysGone ? {} : serviceKeys(this.keyPhase ?? "present-alone")),
       collectIntervalMs: collects ? 150 : LONG_GRACE_MS,
       checkpointIntervalMs: 100,
       drainGraceMs: 1_000,

@@ -1,12 +1,14 @@
 // Versions with locks: whatever clients, lifecycle rules, other gateways, crashes and clocks do, a locked version is there until its time.
 import { sleep, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
-import { type S3Answer, type S3Request } from "./s3-client.ts";
+import { tagged, type S3Answer, type S3Request } from "./s3-client.ts";
 import type { MadeVersion, VersionRead } from "./version-history.ts";
 
 export const LOCKED_BUCKET = "locked-bucket";
 /** Longer than clocks differ before they step, shorter than the largest step. */
 const RETENTION_MS = 20_000;
+/** Of what it may not become. */
+const SHORTER_MS = 2_000;
 /** The time of locks may run faster than true time by a tenth. */
 const RATE_MAX = 1.1;
 const PAUSE_MS_MAX = 80;
@@ -95,12 +97,22 @@ async function removeRetained(options: LockedOptions): Promise<void> {
   const mode = env.random.below(2) === 0 ? "COMPLIANCE" : "GOVERNANCE";
   const until = new Date(env.clock.nowMs() + RETENTION_MS).toISOString();
   const keptUntilMs = world.nowMs + (RETENTION_MS - 2 * locks.skewMs) / RATE_MAX;
-  const version = await put(options, { "x-amz-object-lock-mode": mode, "x-amz-object-lock-retain-until-date": until });
-  if (version === undefined) return;
+  const isLater = env.random.below(2) === 0;
+  const version = await put(options, isLater ? {} : { "x-amz-object-lock-mode": mode, "x-amz-object-lock-retain-until-date": until });
+  if (version === undefined || (isLater && !(await retain(options, version, mode, until)))) return;
   if (env.random.below(2) === 0) await put(options, {});
   const at = { bucket: LOCKED_BUCKET, key, query: { versionId: version.id } };
   for (let look = 0; look < LOOKS; look += 1) {
     await sleep(env.clock, env.random.below(PAUSE_MS_MAX * 4));
+    const bypass = mode === "COMPLIANCE" ? BYPASS : {};
+    const shortened = await send({
+      ...retaining(key, version),
+      method: "PUT",
+      body: retention("GOVERNANCE", new Date(env.clock.nowMs() + SHORTER_MS).toISOString()),
+      headers: bypass,
+    });
+    if (shortened?.status === 200 && world.nowMs < keptUntilMs)
+      world.violation("lock", `${key}: ${mode} mode until ${until} is shorter now`);
     const removed = await send({ ...at, method: "DELETE", headers: mode === "COMPLIANCE" ? BYPASS : {} });
     const found = await send({ ...at, method: "GET" });
     if (world.nowMs >= keptUntilMs) return;
@@ -108,6 +120,28 @@ async function removeRetained(options: LockedOptions): Promise<void> {
     if (found?.status === 404) world.violation("lock", `${key}: gone in ${mode} mode before ${until}`);
   }
   world.count("object:retained", 1);
+}
+
+/** Of a version that is there; false: it is not known to have it. A longer one, of the bucket's default, is refused. */
+async function retain({ world, env, key, send }: LockedOptions, version: MadeVersion, mode: string, until: string): Promise<boolean> {
+  const body = retention(mode, until);
+  const set = await send({ ...retaining(key, version), method: "PUT", body });
+  if (set?.status !== 200) return false;
+  const shown = await send({ ...retaining(key, version), method: "GET" });
+  await sleep(env.clock, env.random.below(PAUSE_MS_MAX));
+  if (shown?.status === 200 && tagged(shown.body, "Mode")[0] !== mode)
+    world.violation("lock", `${key}: retained in ${mode} mode, and shows another`);
+  return true;
+}
+
+const retaining = (key: string, { id }: MadeVersion): Pick<S3Request, "bucket" | "key" | "query"> => ({
+  bucket: LOCKED_BUCKET,
+  key,
+  query: { retention: "", versionId: id },
+});
+
+function retention(mode: string, until: string): Uint8Array {
+  return Buffer.from(`<Retention><Mode>${mode}</Mode><RetainUntilDate>${until}</RetainUntilDate></Retention>`);
 }
 
 /** A slow put that ends after the bucket's default was answered gets it, whenever it began. */

@@ -37,6 +37,12 @@ export async function useOwnBucket(options: OwnBucketOptions): Promise<void> {
   }
 }
 
+const sha256 = (body: Uint8Array): string => createHash("sha256").update(body).digest("base64");
+const partOf = (number: number, body: Uint8Array): string =>
+  `<Part><PartNumber>${number}</PartNumber><ETag>"${md5(body)}"</ETag><ChecksumSHA256>${sha256(body)}</ChecksumSHA256></Part>`;
+const tagsOf = (value: string): Uint8Array =>
+  Buffer.from(`<Tagging><TagSet><Tag><Key>is</Key><Value>${value}</Value></Tag></TagSet></Tagging>`);
+
 class OwnBucket {
   readonly #options: OwnBucketOptions;
   readonly #isVersioned: boolean;
@@ -48,16 +54,21 @@ class OwnBucket {
   }
 
   async use(): Promise<void> {
-    await this.#ask({ method: "PUT", headers: { "x-amz-object-ownership": "ObjectWriter" } }, 200);
+    const ownership = { "x-amz-object-ownership": "ObjectWriter" };
+    await this.#ask({ method: "PUT", headers: ownership }, 200);
+    await this.#ask({ method: "PUT", headers: ownership }, 200);
+    await this.#ask({ method: "PUT", headers: { "x-amz-object-ownership": "BucketOwnerPreferred" } }, 409);
     await this.#ask({ method: "PUT", key: "k".repeat(1_025), body: Buffer.from("x") }, 400);
     const versioning = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
     if (this.#isVersioned) await this.#ask({ method: "PUT", query: { versioning: "" }, body: Buffer.from(versioning) }, 200);
+    await this.#describeBucket();
     for (const key of KEYS) await this.#put(key);
     await this.#put(KEYS[0]!);
     await this.#readByConditions(KEYS[0]!);
     await this.#writeByConditions(KEYS[1]!);
     await this.#describe(KEYS[2]!);
     await this.#upload("d/uploaded");
+    await this.#uploadAndLeaveOut("d/without-a-part");
     await this.#list();
     await this.#remove();
   }
@@ -120,15 +131,33 @@ class OwnBucket {
     await this.#ask({ method: "GET", key }, 404);
   }
 
+  async #describeBucket(): Promise<void> {
+    const shown = await this.#ask({ method: "GET", query: { versioning: "" } }, 200);
+    this.#expect((tagged(shown.body, "Status")[0] === "Enabled") === this.#isVersioned, "the bucket has another versioning");
+    const tagging = { query: { tagging: "" } };
+    await this.#ask({ method: "GET", ...tagging }, 404);
+    await this.#ask({ method: "PUT", ...tagging, body: tagsOf("own") }, 200);
+    const { body } = await this.#ask({ method: "GET", ...tagging }, 200);
+    this.#expect(tagged(body, "Value").join() === "own", `the bucket has the tags ${tagged(body, "Value").join()}`);
+    await this.#ask({ method: "DELETE", ...tagging }, 204);
+    await this.#ask({ method: "GET", ...tagging }, 404);
+    this.#expect(await this.#isBucketListed(), "the bucket is not listed");
+  }
+
+  async #isBucketListed(): Promise<boolean> {
+    const { bucket, send } = this.#options;
+    const answer = await send({ method: "GET", bucket: "", query: { prefix: bucket } });
+    if (answer?.status !== 200) throw new Unanswered();
+    return tagged(answer.body, "Name").includes(bucket);
+  }
+
   /** Tags, ACL and attributes of one object. */
   async #describe(key: string): Promise<void> {
-    const tags = (value: string): Uint8Array =>
-      Buffer.from(`<Tagging><TagSet><Tag><Key>is</Key><Value>${value}</Value></Tag></TagSet></Tagging>`);
     const tagging = { key, query: { tagging: "" } };
-    await this.#ask({ method: "PUT", ...tagging, body: tags("told") }, 200);
+    await this.#ask({ method: "PUT", ...tagging, body: tagsOf("told") }, 200);
     const told = await this.#ask({ method: "GET", ...tagging }, 200);
     this.#expect(tagged(told.body, "Value").join() === "told", `${key} has the tags ${tagged(told.body, "Value").join()}`);
-    await this.#ask({ method: "PUT", ...tagging, body: tags("x".repeat(300)) }, 400);
+    await this.#ask({ method: "PUT", ...tagging, body: tagsOf("x".repeat(300)) }, 400);
     await this.#ask({ method: "DELETE", ...tagging }, 204);
     const none = await this.#ask({ method: "GET", ...tagging }, 200);
     this.#expect(tagged(none.body, "Value").length === 0, `${key} has tags`);
@@ -174,6 +203,46 @@ class OwnBucket {
       Buffer.compare(over.body, whole.subarray(PART_BYTES_MIN - 10, whole.length - 4)) === 0,
       "a range over parts has other bytes",
     );
+  }
+
+  /** The parts that a complete does not name are dropped; each part, and the whole where it is asked for, has a checksum. Repeated, it answers the same. */
+  async #uploadAndLeaveOut(key: string): Promise<void> {
+    const algorithm = { "x-amz-checksum-algorithm": "SHA256" };
+    const created = await this.#ask({ method: "POST", key, query: { uploads: "" }, headers: algorithm }, 200);
+    const uploadId = tagged(created.body, "UploadId")[0]!;
+    const bodies = [PART_BYTES_MIN, 600, PART_BYTES_MIN + 1, 0, 800].map((size) => this.#options.env.random.bytes(size));
+    for (const [at, body] of bodies.entries()) {
+      const query = { partNumber: String(at + 1), uploadId };
+      await this.#ask({ method: "PUT", key, query, headers: { "x-amz-checksum-sha256": sha256(body) }, body }, 200);
+    }
+    const named = [1, 3, 5];
+    const body = Buffer.from(
+      `<CompleteMultipartUpload>${named.map((number) => partOf(number, bodies[number - 1]!)).join("")}</CompleteMultipartUpload>`,
+    );
+    const done = await this.#ask({ method: "POST", key, query: { uploadId }, body }, 200);
+    const again = await this.#ask({ method: "POST", key, query: { uploadId }, body }, 200);
+    this.#expect(tagged(again.body, "ETag").join() === tagged(done.body, "ETag").join(), "a repeated complete has another ETag");
+    const other = Buffer.from(`<CompleteMultipartUpload>${partOf(1, bodies[0]!)}</CompleteMultipartUpload>`);
+    await this.#ask({ method: "POST", key, query: { uploadId }, body: other }, 404);
+    const stored = named.map((number) => bodies[number - 1]!);
+    const whole = Buffer.concat(stored);
+    this.#stored.set(key, whole);
+    const read = await this.#ask({ method: "GET", key }, 200);
+    this.#expect(Buffer.compare(read.body, whole) === 0, "an upload without some of its parts has other bytes");
+    await this.#ask({ method: "GET", key, query: { partNumber: "4" } }, 416);
+    await this.#readParts(key, stored);
+  }
+
+  /** By pages of two. */
+  async #readParts(key: string, stored: readonly Uint8Array[]): Promise<void> {
+    const asked = { "x-amz-object-attributes": "ObjectParts", "x-amz-max-parts": "2" };
+    const sums: string[] = [];
+    const get = { method: "GET", key, query: { attributes: "" } } as const;
+    for (const marker of ["0", "3"]) {
+      const { body } = await this.#ask({ ...get, headers: { ...asked, "x-amz-part-number-marker": marker } }, 200);
+      sums.push(...tagged(body, "ChecksumSHA256"));
+    }
+    this.#expect(sums.join() === stored.map(sha256).join(), `parts have the checksums ${sums.join()}`);
   }
 
   async #listUploads(key: string, ids: readonly string[], bodies: readonly Uint8Array[]): Promise<void> {
@@ -240,6 +309,7 @@ class OwnBucket {
     if (tagged(deleted.body, "Code").length > 0) throw new Unanswered();
     this.#expect((await this.#versions()).length === 0, "versions are left after their removal");
     await this.#ask({ method: "DELETE" }, 204);
+    this.#expect(!(await this.#isBucketListed()), "the bucket is removed, and listed");
     await this.#ask({ method: "PUT", key: KEYS[0]!, body: Buffer.from("late") }, 404);
     await this.#ask({ method: "GET", query: { "list-type": "2" } }, 404);
   }

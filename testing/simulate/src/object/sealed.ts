@@ -10,8 +10,7 @@ import { tagged, type S3Client, type S3Answer, type S3Request } from "./s3-clien
 export const SEALED_PREFIX = "sealed/";
 /** Bodies begin with it: no blob does. */
 export const SEALED_TEXT = "sealed-";
-const KMS_KEYS = ["service-1", "service-2"] as const;
-export const SEALED_CONFIG = { kmsKeys: KMS_KEYS.map((id, at) => ({ id, key: Buffer.alloc(32, 3 + at).toString("base64") })) };
+export const KMS_KEYS = ["service-1", "service-2"] as const;
 /** In the row; one frame; two of them, the second short; three whole ones. */
 const SIZES = [0, 40, 20_000, 70_000, 196_608];
 const KEY_BYTES = 32;

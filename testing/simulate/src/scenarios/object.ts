@@ -135,6 +135,7 @@ export async function runObjectScenario(cluster: Cluster): Promise<Outcomes> {
     stepClock(run, locking);
     work.push(setDefaultLock(run, locks, locking));
   }
+  if (gateways.keyPhase !== undefined) work.push(rollKeys(run, world.random("key roll")));
   await injectFaults(run, names);
   run.isOver = true;
   world.heal();
@@ -257,6 +258,16 @@ async function operate(run: Run, client: ObjectClient, env: Environment): Promis
   }
 }
 
+/** Amid the work gateways begin to start with the present keys first, each when an operator ends it or something else does. */
+async function rollKeys({ admin, cluster: { world }, gateways }: Run, random: SeededRandom): Promise<void> {
+  await sleep(admin.clock, random.below(WORK_MS / 2));
+  gateways.keyPhase = "present-first";
+  const atMs = world.nowMs;
+  world.schedule(
+    gateways.plan.names.map((node, nth) => ({ kind: "crash", atMs: atMs + nth * 2 * RESTART_MS, forMs: RESTART_MS, node, mode: "kill" })),
+  );
+}
+
 async function injectFaults({ cluster: { world, swarm }, gateways }: Run, clients: readonly string[]): Promise<void> {
   const { targets, kinds } = gateways.targets(clients, OBJECT_POINTS);
   const fromMs = world.nowMs + FAULTS_FROM_MS;
@@ -312,6 +323,7 @@ async function judge(run: Run): Promise<void> {
   };
   await quietly("a put after healing", () => run.reader.put(KEYS[0]!));
   if (world.random("restart").chance(0.5)) await restart(run, "as-before");
+  await replaceKeys(run, quietly);
   for (const name of run.gateways.plan.names) await quietly(`recovery of ${name}`, () => isQuiet(run, name));
   await quietly("recovery of every epoch", () => areRecovered(run));
   await quietly("collection of garbage", () => collect(run));
@@ -326,6 +338,18 @@ async function judge(run: Run): Promise<void> {
   const keys = await world.complete(tamperSealed(run), RECOVERY_MS);
   await restart(run, "keys-gone");
   await quietly("encrypted objects without the gateways' keys", () => judgeKeysGone(run, keys));
+}
+
+/** The present master keys stand first at each gateway; when nothing is under the earlier ones, those are taken away. */
+async function replaceKeys(run: Run, quietly: (what: string, work: () => Promise<boolean>) => Promise<void>): Promise<void> {
+  const { gateways, cluster } = run;
+  if (gateways.keyPhase === undefined) return;
+  gateways.keyPhase = "present-first";
+  await restart(run, "as-before");
+  await quietly("rotation of keys", () => Promise.resolve(gateways.rotated.size === gateways.plan.names.length));
+  gateways.keyPhase = "present-alone";
+  await restart(run, "as-before");
+  cluster.world.count("object:keys-replaced", 1);
 }
 
 async function restart({ cluster: { world }, gateways }: Run, how: "as-before" | "keys-gone"): Promise<void> {
