@@ -6,13 +6,22 @@ import { oidOf, type Oid } from "@concord/ports";
 import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
 import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
+import { ROOM_PER_WAITING_BYTE } from "./limits.ts";
 
 const SEGMENT_BYTES = 4_000;
 const LENGTH = 1_000;
 const oids = (count: number): Oid[] => Array.from({ length: count }, (_, at) => oidOf(1, at));
 
 const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, failpoint: () => undefined, packBytesMax: LENGTH, segmentBytes: SEGMENT_BYTES, ...options });
+  new FilesystemObjectData({
+    disk,
+    checksum,
+    failpoint: () => undefined,
+    packBytesMax: LENGTH,
+    segmentBytes: SEGMENT_BYTES,
+    waitingDeadBytes: 0,
+    ...options,
+  });
 
 const bytesFor = (oid: Oid): Uint8Array =>
   Uint8Array.from({ length: LENGTH }, (_, at) => (at * 7 + Number.parseInt(oid.slice(-4), 16)) & 255);
@@ -24,8 +33,8 @@ async function store(data: FilesystemObjectData, oid: Oid): Promise<void> {
 }
 
 /** Four needles fill a segment: five make a full one and one that is being written. */
-async function filled(disk: MemoryDisk, count = 5): Promise<FilesystemObjectData> {
-  const data = packing(disk);
+async function filled(disk: Disk, count = 5, options: Partial<FilesystemOptions> = {}): Promise<FilesystemObjectData> {
+  const data = packing(disk, options);
   for (const oid of oids(count)) await store(data, oid);
   return data;
 }
@@ -69,6 +78,61 @@ test("compaction, half dead: stays", async () => {
   const disk = new MemoryDisk();
   await remove(await filled(disk), 0, 1);
   assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+});
+
+/** More than the dead bytes of a segment that has one needle of four left, less than those of two. */
+const WAITING = { waitingDeadBytes: SEGMENT_BYTES };
+
+test("compaction, our open epoch, as much is dead as may wait: copied when more is, the deadest first", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk, 13, WAITING);
+  await remove(data, 0, 1, 2);
+  assert.deepEqual(segments(disk), ["00000000", "00000001", "00000002", "00000003"]);
+  await remove(data, 4, 5, 6);
+  assert.deepEqual(segments(disk), ["00000001", "00000002", "00000003", "00000004"]);
+  for (const each of [data, packing(disk)]) await expectThere(each, except(13, 0, 1, 2, 4, 5, 6));
+});
+
+test("compaction, objects overwritten in turn: each segment goes with nothing alive, nothing is copied", async () => {
+  const disk = new MemoryDisk();
+  const created: string[] = [];
+  const create: Disk["create"] = async (path) => (created.push(path), await disk.create(path));
+  const data = packing({ ...withCalls(disk, async () => undefined), create }, { waitingDeadBytes: SEGMENT_BYTES });
+  for (const oid of oids(60)) {
+    await store(data, oid);
+    const sequence = oids(60).indexOf(oid);
+    if (sequence >= 6) await remove(data, sequence - 6);
+  }
+  assert.deepEqual(
+    created.filter((path) => path.includes("/copy-")),
+    [],
+  );
+  assert.ok(segments(disk).length <= 3, segments(disk).join());
+  await expectThere(packing(disk), oids(60).slice(54));
+});
+
+test("compaction, our open epoch, the disk has little room: nothing waits", async () => {
+  const disk = new MemoryDisk();
+  let freeBytes = WAITING.waitingDeadBytes * ROOM_PER_WAITING_BYTE;
+  const measured: Disk = { ...withCalls(disk, async () => undefined), freeBytes: () => Promise.resolve(freeBytes) };
+  const data = await filled(measured, 9, WAITING);
+  await remove(data, 0, 1, 2);
+  assert.deepEqual(segments(disk), ["00000000", "00000001", "00000002"]);
+  freeBytes -= 1;
+  await data.compact(1);
+  assert.deepEqual(segments(disk), ["00000001", "00000002", "00000003"]);
+  await expectThere(data, except(9, 0, 1, 2));
+});
+
+test("compaction, dead bytes waited in an epoch that is closed now: they wait no longer", async () => {
+  const disk = new MemoryDisk();
+  const data = await filled(disk, 5, WAITING);
+  await remove(data, 0, 1, 2);
+  assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+  await data.closeEpoch(1);
+  await remove(packing(disk, WAITING), 4);
+  assert.deepEqual(segments(disk), ["00010000"]);
+  await expectThere(packing(disk), [oidOf(1, 3)]);
 });
 
 test("compaction, the segment that is written: stays, also with nothing alive", async () => {

@@ -1,7 +1,7 @@
 import { oidOf } from "@concord/ports";
-import { ConcordError, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
+import { assert, ConcordError, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import { packedPlace, type EpochFolders, type PackedPlace } from "./epoch-folders.ts";
-import { SEGMENTS_MAX } from "./limits.ts";
+import { ROOM_PER_WAITING_BYTE, SEGMENTS_MAX } from "./limits.ts";
 import { encodePrefix, NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import type { NeedlePlace } from "./needle-index.ts";
 import type { PackedView } from "./packed-view.ts";
@@ -16,6 +16,8 @@ export interface CompactionOptions {
   readonly checksum: Checksum;
   readonly failpoint: (name: string) => void;
   readonly log: Log;
+  /** So many dead bytes of our open epoch wait in segments that would have to be copied. */
+  readonly waitingDeadBytes: number;
   /** The segment that is being written; undefined: none. */
   readonly current: () => number | undefined;
 }
@@ -68,7 +70,37 @@ export class Compaction {
     await view.refresh();
     if (view.place?.path !== place.path) return;
     await this.#removeDrafts(place);
-    for (const segment of this.#candidates()) if (!(await this.#compact(place, segment))) return;
+    for (const segment of await this.#due()) if (!(await this.#compact(place, segment))) return;
+  }
+
+  /**
+   * What goes now, the deadest first. In the open epoch a copy waits while `waitingDeadBytes` are not exceeded: where objects are overwritten in
+   * turn, nothing is alive soon in a segment that is half dead now, and a copy would be made for nothing. On a disk with little room nothing waits.
+   */
+  async #due(): Promise<readonly number[]> {
+    const { view, waitingDeadBytes } = this.#options;
+    const candidates = this.#candidates().map((segment) => {
+      const liveBytes = view.index.liveBytes(segment);
+      const deadBytes = (view.segments.get(segment)?.sizeBytes ?? 0) - liveBytes;
+      assert(deadBytes >= 0, "a segment has no more alive than it is long");
+      return { segment, liveBytes, deadBytes };
+    });
+    candidates.sort((left, right) => left.liveBytes * right.deadBytes - right.liveBytes * left.deadBytes);
+    let waiting = candidates.reduce((sum, { liveBytes, deadBytes }) => sum + (liveBytes === 0 ? 0 : deadBytes), 0);
+    const mayWait = view.place?.closed === true || waiting === 0 || (await this.#hasLittleRoom()) ? 0 : waitingDeadBytes;
+    return candidates.flatMap(({ segment, liveBytes, deadBytes }) => {
+      if (liveBytes === 0) return [segment];
+      if (waiting <= mayWait) return [];
+      waiting -= deadBytes;
+      return [segment];
+    });
+  }
+
+  /** What waits is at most a part of the room that is left. */
+  async #hasLittleRoom(): Promise<boolean> {
+    const { disk, waitingDeadBytes } = this.#options;
+    const freeBytes = await disk.freeBytes().catch(() => 0);
+    return freeBytes < waitingDeadBytes * ROOM_PER_WAITING_BYTE;
   }
 
   /** Segments belong to the writer while the epoch is open, and to the process that acquires the folder afterwards. */

@@ -30,6 +30,8 @@ export interface FilesystemOptions {
   readonly packBufferBytesMax?: number;
   /** SEGMENT_BYTES if absent. */
   readonly segmentBytes?: number;
+  /** Dead bytes of our open epoch that wait in segments that would have to be copied; as many as a segment's if absent. */
+  readonly waitingDeadBytes?: number;
   /** INDEXED_NEEDLES_MIN if absent. */
   readonly indexedNeedlesMin?: number;
 }
@@ -188,9 +190,11 @@ export class FilesystemObjectData implements ObjectData {
         failpoint,
         log = silentLog,
         segmentBytes = SEGMENT_BYTES,
+        waitingDeadBytes = segmentBytes,
         indexedNeedlesMin = INDEXED_NEEDLES_MIN,
       } = this.#options;
-      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, segmentBytes, indexedNeedlesMin });
+      const limits = { segmentBytes, waitingDeadBytes, indexedNeedlesMin };
+      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, ...limits });
       this.#packed.set(epoch, packed);
     }
     return packed;

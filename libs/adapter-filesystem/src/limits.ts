@@ -26,6 +26,8 @@ export const PACK_BYTES_MAX = 1024 * 1024;
 export const PACK_BUFFER_BYTES_MAX = 64 * 1024 * 1024;
 /** A segment that has grown to it gets no further needle. */
 export const SEGMENT_BYTES = 256 * 1024 * 1024;
+/** Copies of segments in our open epoch wait only while the disk has so many times the room that is waited for. */
+export const ROOM_PER_WAITING_BYTE = 8;
 /** Segments, and files of removals, that an open epoch can have; in a closed one, of each acquisition. */
 export const SEGMENTS_MAX = 65_536;
 /** Sequences of one page of the index, 12 bytes each: a needle far from all others costs a page. */

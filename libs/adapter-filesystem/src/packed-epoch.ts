@@ -10,6 +10,7 @@ import { SegmentReaders } from "./segment-readers.ts";
 
 export interface PackedEpochOptions extends PackedViewOptions {
   readonly segmentBytes: number;
+  readonly waitingDeadBytes: number;
 }
 
 /** A blob that this process has begun and that is no needle yet. */
