@@ -85,12 +85,14 @@ const WAITING = { waitingDeadBytes: SEGMENT_BYTES };
 
 test("compaction, our open epoch, as much is dead as may wait: copied when more is, the deadest first", async () => {
   const disk = new MemoryDisk();
-  const data = await filled(disk, 13, WAITING);
+  // Seven needles fill a segment.
+  const data = await filled(disk, 15, { segmentBytes: 2 * SEGMENT_BYTES, waitingDeadBytes: 2 * SEGMENT_BYTES });
+  await remove(data, 7, 8, 9, 10, 11);
   await remove(data, 0, 1, 2);
-  assert.deepEqual(segments(disk), ["00000000", "00000001", "00000002", "00000003"]);
-  await remove(data, 4, 5, 6);
-  assert.deepEqual(segments(disk), ["00000001", "00000002", "00000003", "00000004"]);
-  for (const each of [data, packing(disk)]) await expectThere(each, except(13, 0, 1, 2, 4, 5, 6));
+  assert.deepEqual(segments(disk), ["00000000", "00000001", "00000002"]);
+  await remove(data, 3);
+  assert.deepEqual(segments(disk), ["00000000", "00000002", "00000003"]);
+  for (const each of [data, packing(disk)]) await expectThere(each, except(15, 0, 1, 2, 3, 7, 8, 9, 10, 11));
 });
 
 test("compaction, objects overwritten in turn: each segment goes with nothing alive, nothing is copied", async () => {
