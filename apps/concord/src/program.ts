@@ -79,7 +79,8 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
     failed: failed.promise,
     start: async (isLeaving = () => false) => {
       isStopping = isLeaving;
-      await requireWritable(config.dataFolder);
+      for (const folder of [config.dataFolder, config.dataStoreFolder, config.logFolder])
+        if (folder !== undefined) await requireWritable(folder);
       const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
       admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
       log.info("admin", { address: admin.address });

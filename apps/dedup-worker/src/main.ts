@@ -47,7 +47,7 @@ const onFailed = (cause: ConcordError): void => failed.reject(cause);
 const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.dataFolder), ...logDisk, ...kafkaCa, onFailed });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
-  await requireWritable(config.dataFolder);
+  for (const folder of [config.dataFolder, config.logFolder]) if (folder !== undefined) await requireWritable(folder);
   signal.addEventListener("abort", () => void service.stop());
   const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
   log.info("admin", { address: admin.address });

@@ -7,6 +7,7 @@ import {
   nodeRandom,
   overlayDisk,
   tuneV8,
+  requireWritable,
   writableOf,
   type Writable,
 } from "@concord/adapter-node-runtime";
@@ -69,6 +70,8 @@ function diskOf(writable: Writable): Stored {
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   isStopping = isLeaving;
   const { disk, writes } = diskOf(await writableOf(config.dataFolder));
+  // Shared blobs are no gateway's own: others may change what this one would serve.
+  if (writes.kind !== "refused" && config.dataStoreFolder !== undefined) await requireWritable(config.dataStoreFolder);
   const service = compose({ disk, writes });
   signal.addEventListener("abort", () => void service.stop());
   const pages = { "/scrub": () => service.scrub() };
