@@ -7,6 +7,7 @@ import type { NodeContext, SeededRandom, World } from "@concord/simulation";
 import { flushedKeyValue, type StoreLimits } from "@concord/store";
 import { simulatedListedMembership } from "../membership.ts";
 import { drawStoreLimits, openSimulatedStore } from "../stores.ts";
+import type { IdPlan } from "./message-forms.ts";
 import { SnapshotShelf } from "./snapshot-shelf.ts";
 
 export const WORKERS = ["dedup-1", "dedup-2", "dedup-3", "dedup-4", "dedup-5"] as const;
@@ -43,12 +44,13 @@ export interface DedupPlan {
   readonly store: Partial<StoreLimits>;
   /** Snapshots that are kept; 0 = none. With some, a worker that starts may have lost its windows. */
   readonly snapshotsKept: number;
+  readonly ids: IdPlan;
 }
 
 /** As the composition cuts a window into segments. */
 const WINDOW_SEGMENTS = 16;
 
-export function drawDedupPlan(random: SeededRandom, workers: readonly string[], founders = workers): DedupPlan {
+export function drawDedupPlan(random: SeededRandom, ids: IdPlan, workers: readonly string[], founders = workers): DedupPlan {
   return {
     workers,
     founders,
@@ -57,6 +59,7 @@ export function drawDedupPlan(random: SeededRandom, workers: readonly string[], 
     windowMaxAgeMs: random.pick([0, 0, 0, 1_200]),
     store: drawStoreLimits(random),
     snapshotsKept: random.pick([0, 1, 2, 3]),
+    ids,
   };
 }
 
@@ -96,7 +99,7 @@ export function startDedupNodes(world: World, plan: DedupPlan): Set<string> {
 }
 
 function configOf(
-  { partitions, windowIdsMax, windowMaxAgeMs, snapshotsKept }: DedupPlan,
+  { partitions, windowIdsMax, windowMaxAgeMs, snapshotsKept, ids, workers: all }: DedupPlan,
   nodeName: string,
   workers: DedupWorkerConfig["workers"],
 ): DedupWorkerConfig {
@@ -111,6 +114,8 @@ function configOf(
     snapshotsKept,
     snapshotEveryMs: SNAPSHOT_EVERY_MS,
     workers,
+    ...ids,
+    snowflakeWorkerId: all.indexOf(nodeName),
     ...(workers.length > 1 ? { logFolder: LOGS, workerToken: WORKER_TOKEN } : {}),
   });
 }

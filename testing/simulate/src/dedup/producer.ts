@@ -5,13 +5,13 @@ import {
   WindowService,
   type IngestRequestInit,
   type LogMessage,
-  type MessageInit,
   type ReadRequestInit,
 } from "@concord/protos-dedup";
 import { callUnary } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Environment } from "@concord/runtime";
 import type { World } from "@concord/simulation";
-import { MessageHistory } from "./message-history.ts";
+import { isNameless, namedMessage, namedValue, namelessMessage, namelessValue, type IdPlan } from "./message-forms.ts";
+import { MessageHistory, type SentMessage } from "./message-history.ts";
 
 const BATCH_MAX = 25;
 const TRIES_MAX = 12;
@@ -20,19 +20,29 @@ const TRY_AGAIN_MS = 60;
 const AGAIN_PERCENT = 40;
 const PAGE = 500;
 
-const encoder = new TextEncoder();
-
 /** Ids that all producers share: what one sent, another sends again. */
 export class IdPool {
   readonly #ids: string[] = [];
+  readonly #nameless: string[] = [];
   #made = 0;
 
-  fresh(env: Environment): string {
+  fresh({ random }: Environment): string {
     this.#made += 1;
     const number = String(this.#made).padStart(12, "0");
-    const id = env.random.below(2) === 0 ? `0a0b0c0d-1e1f-4a4b-8c8d-${number}` : `event-${number}`;
+    const ids = [`0a0b0c0d-1e1f-4a4b-8c8d-${number}`, `event-${number}`, `7${number}`];
+    const id = ids[random.below(4) % ids.length]!;
     this.#ids.push(id);
     return id;
+  }
+
+  /** The value of a message without an id: a new one, or of one that was sent before. */
+  nameless({ random }: Environment, ids: IdPlan): string {
+    const before = this.#nameless.length;
+    if (before > 0 && random.below(100) < AGAIN_PERCENT) return this.#nameless[before - 1 - random.below(Math.min(before, 20))]!;
+    this.#made += 1;
+    const value = namelessValue(ids, random, `nameless-${this.#made}`);
+    this.#nameless.push(value);
+    return value;
   }
 
   /** Mostly one of the newest: a retry; sometimes one of long ago: the window's edge. UUIDs in another case. */
@@ -57,6 +67,7 @@ export interface ProducerOptions {
   readonly timeoutMs: number;
   /** Of its batches, in turn: all sources share their ids, as producers that know nothing of each other may. */
   readonly sources: readonly string[];
+  readonly ids: IdPlan;
   /** Nothing but planned stops and starts goes on: calls go to workers that serve and do not stop, and none of them may fail. */
   readonly calm?: { readonly isServing: (address: string) => boolean };
 }
@@ -76,11 +87,11 @@ export class Producer {
     const { env, history, sources, world } = this.#options;
     const source = sources[this.#batches % sources.length]!;
     this.#batches += 1;
-    const messages = this.#batch(source);
+    const batch = this.#batch(source);
     const acknowledge = env.random.below(5) === 0 ? "ACKNOWLEDGE_INPUT" : "ACKNOWLEDGE_OUTPUT";
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       world.callsInFlight += 1;
-      const outcome = await this.#try({ messages, acknowledge, source });
+      const outcome = await this.#try(batch, { messages: batch.map(({ message }) => message), acknowledge, source });
       world.callsInFlight -= 1;
       if (outcome === "ok") {
         history.outcomes.ok += 1;
@@ -91,17 +102,29 @@ export class Producer {
     history.outcomes.info += 1;
   }
 
-  #batch(source: string): MessageInit[] {
-    const { env, history, pool } = this.#options;
+  #batch(source: string): SentMessage[] {
+    const { env, history } = this.#options;
     return Array.from({ length: 1 + env.random.below(BATCH_MAX) }, () => {
-      const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
-      const value = history.valueOf({ source, id }) ?? `value of ${id}${source === "" ? "" : ` of ${source}`}`;
-      history.sending({ source, id }, value);
-      return { id, value: encoder.encode(value) };
+      const sent = isNameless(env.random) ? this.#nameless(source) : this.#named(source);
+      history.sending(sent);
+      return sent;
     });
   }
 
-  async #try(request: IngestRequestInit & { readonly source: string }): Promise<"ok" | "again"> {
+  #named(source: string): SentMessage {
+    const { env, history, pool, ids } = this.#options;
+    const id = !pool.isEmpty && env.random.below(100) < AGAIN_PERCENT ? pool.again(env) : pool.fresh(env);
+    const value = history.valueOf({ source, id }) ?? namedValue(ids, env.random, id, source);
+    return { source, id, value, message: namedMessage(ids, env.random, id, value) };
+  }
+
+  #nameless(source: string): SentMessage {
+    const { env, pool, ids } = this.#options;
+    const value = pool.nameless(env, ids);
+    return { source, id: "", value, message: namelessMessage(ids, env.random, value) };
+  }
+
+  async #try(batch: readonly SentMessage[], request: IngestRequestInit): Promise<"ok" | "again"> {
     const { addresses, calm, env, history, world, timeoutMs } = this.#options;
     const candidates = calm === undefined ? addresses : addresses.filter(calm.isServing);
     if (candidates.length === 0) return "again";
@@ -109,7 +132,7 @@ export class Producer {
     const channel = this.#channels[addresses.indexOf(address)]!;
     try {
       const { results } = await callUnary(channel, IngestService.methods.Ingest, request, { timeoutMs });
-      for (const result of results) history.told(request.source, result);
+      for (const [at, result] of results.entries()) history.told(batch[at]!, result);
       return "ok";
     } catch (thrown) {
       const { code, message } = toConcordError(thrown);
@@ -136,8 +159,12 @@ export class Consumer {
     this.#options = { timeoutMs };
   }
 
-  async read(partition: number, from: bigint): Promise<{ readonly messages: readonly LogMessage[]; readonly next: bigint }> {
-    const request: ReadRequestInit = { topic: "TOPIC_OUTPUT", partition, fromOffset: from, maxMessages: PAGE };
+  async read(
+    partition: number,
+    from: bigint,
+    topic: "TOPIC_OUTPUT" | "TOPIC_DEAD_LETTERS" = "TOPIC_OUTPUT",
+  ): Promise<{ readonly messages: readonly LogMessage[]; readonly next: bigint }> {
+    const request: ReadRequestInit = { topic, partition, fromOffset: from, maxMessages: PAGE };
     const known = this.#owners.get(partition);
     const channel = known === undefined ? this.#any() : this.#channels.get(known)!;
     try {
@@ -152,11 +179,11 @@ export class Consumer {
     }
   }
 
-  async readAll(partition: number): Promise<readonly LogMessage[]> {
+  async readAll(partition: number, topic?: "TOPIC_OUTPUT" | "TOPIC_DEAD_LETTERS"): Promise<readonly LogMessage[]> {
     const all: LogMessage[] = [];
     let from = 0n;
     for (;;) {
-      const { messages, next } = await this.read(partition, from);
+      const { messages, next } = await this.read(partition, from, topic);
       if (messages.length === 0) return all;
       all.push(...messages);
       from = next;

@@ -3,6 +3,7 @@ import { EVENT_FAULTS } from "./event-faults.ts";
 import { FAILOVER_FAULTS } from "./failover-faults.ts";
 import { LOCK_FAULTS } from "./lock-faults.ts";
 import { MEMBERS_FAULTS } from "./members-faults.ts";
+import { MESSAGE_FAULTS } from "./message-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
 import { OBJECT_LOCK_FAULTS } from "./object-lock-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
@@ -35,6 +36,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...FAILOVER_FAULTS,
   ...LOCK_FAULTS,
   ...MEMBERS_FAULTS,
+  ...MESSAGE_FAULTS,
   ...OBJECT_FAULTS,
   ...OBJECT_LOCK_FAULTS,
   ...OWNERSHIP_FAULTS,

@@ -4,6 +4,7 @@ import { sleep, toConcordError, type Environment } from "@concord/runtime";
 import { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { addressOf, drawDedupPlan, startDedupNodes, workerOf, WORKERS, WORKER_TOKEN, type DedupPlan } from "../dedup/dedup-node.ts";
+import { drawIdPlan } from "../dedup/message-forms.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
 import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
 import type { Outcomes } from "../run-seed.ts";
@@ -121,7 +122,7 @@ export function runWorkersScenario(cluster: Cluster): Promise<Outcomes> {
 
 async function run(cluster: Cluster, workers: readonly string[], founders: readonly string[]): Promise<Outcomes> {
   const { world, swarm } = cluster;
-  const plan = drawDedupPlan(world.random("dedup"), workers, founders);
+  const plan = drawDedupPlan(world.random("dedup"), drawIdPlan(world.random("ids")), workers, founders);
   const addresses = workers.map(addressOf);
   const history = new MessageHistory(world, plan);
   const moves = workers.length > founders.length ? drawChanges(cluster, workers, founders) : drawMoves(cluster, workers);
@@ -139,7 +140,7 @@ async function run(cluster: Cluster, workers: readonly string[], founders: reado
   const work: Promise<void>[] = [];
   for (const name of names) {
     const env = await process(cluster, name);
-    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs, sources, ...calm }), env));
+    work.push(produce(course, new Producer({ world, env, history, pool, addresses, timeoutMs, sources, ids: plan.ids, ...calm }), env));
   }
   const reading = await process(cluster, "consumer");
   for (let partition = 0; partition < plan.partitions; partition += 1)
@@ -330,7 +331,12 @@ async function judge(run: Run, env: Environment): Promise<void> {
     for (let partition = 0; partition < plan.partitions; partition += 1)
       outputs.push(await patiently(env, () => consumer.readAll(partition)));
   });
-  history.judge(outputs);
+  const deadLetters: (readonly LogMessage[])[] = [];
+  await quietly("the dead letters", async () => {
+    for (let partition = 0; partition < plan.partitions; partition += 1)
+      deadLetters.push(await patiently(env, () => consumer.readAll(partition, "TOPIC_DEAD_LETTERS")));
+  });
+  history.judge(outputs, deadLetters);
   if (plan.windowMaxAgeMs > 0) return;
   const newest = Map.groupBy(
     outputs.flatMap((output) => output.slice(-SEEN_IDS)),
@@ -338,7 +344,7 @@ async function judge(run: Run, env: Environment): Promise<void> {
   );
   for (const [source, messages] of newest) {
     await quietly("the window", async () => {
-      const ids = messages.map(({ id }) => id);
+      const ids = messages.map(({ id }) => id).filter((id) => id !== "");
       const seen = await patiently(env, () => consumer.seen(source, [...ids, "never sent"]));
       for (const [at, id] of ids.entries())
         if (seen[at] !== true) world.violation("dedup seen", `${id} of ${source} is in the output, not in the window`);
