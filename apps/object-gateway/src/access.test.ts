@@ -259,7 +259,9 @@ test("refusals leave rows and blobs as they were", async () => {
   for (const [method, path, asked, expected] of meaningless)
     assert.equal(await outcome(call(ANN, method, path, asked)), expected, `${method} ${path} ${JSON.stringify(asked)}`);
   const malformed = policyText(statement(bucket, { Condition: { StringEquals: { "aws:PrincipalOrgID": "o-1" } } }));
-  assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body: malformed })), "400 MalformedPolicy");
+  const idle = policyText(statement(bucket, { Action: "s3:ListBucket", Resource: `arn:aws:s3:::${bucket}/*` }));
+  for (const body of [malformed, idle])
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body })), "400 MalformedPolicy");
   assert.deepEqual(await gateway.contents(), start);
 });
 

@@ -9,6 +9,7 @@ import {
   authorize,
   clientAddress,
   readPolicy,
+  refuseIdleActions,
   S3Error,
   type AccessRequest,
   type BucketAccess,
@@ -251,6 +252,16 @@ describe("policy: refused when it is put", () => {
     ["an object as a value", textOf({ ...ALLOW, Condition: { StringEquals: { "s3:prefix": {} } } }), /no text/],
   ];
   for (const [name, text, message] of rows) test(name, () => assert.match(refusal(text), message));
+
+  test("an action on the bucket with what is in it alone: refused when put, read where it is stored; with both, or by a wildcard, put", () => {
+    const resources = ["arn:aws:s3:::photos", "arn:aws:s3:::photos/*"];
+    const put = (Action: unknown, Resource: unknown): void => refuseIdleActions(read(textOf({ ...ALLOW, Action, Resource })));
+    for (const action of ["s3:ListBucket", ["s3:GetObject", "s3:ListBucket"], "s3:GetBucket*"])
+      assert.throws(() => put(action, resources[1]), /does not apply/);
+    for (const resource of [resources, "*", "arn:aws:s3:::*", "arn:aws:s3:::photos*"]) put(["s3:GetObject", "s3:ListBucket"], resource);
+    for (const action of ["s3:*", "s3:Get*", "s3:GetObject"]) put(action, resources[1]);
+    assert.equal(refusal(textOf({ ...ALLOW, Action: "s3:ListBucket", Resource: resources[1] })), "accepted");
+  });
 
   test("limits: at them accepted, above them refused", () => {
     const padded = (bytes: number): string =>

@@ -26,7 +26,7 @@ export {
 export { clientAddress } from "./access/client-address.ts";
 export { addressesWithin, subnetOf } from "./access/addresses.ts";
 export type { ConditionFacts } from "./access/conditions.ts";
-export { readPolicy, type Caller, type Policy } from "./access/policy.ts";
+export { readPolicy, refuseIdleActions, type Caller, type Policy } from "./access/policy.ts";
 export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
 export { checkedBody, checkedFile, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
 export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";

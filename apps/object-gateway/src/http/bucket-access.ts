@@ -1,5 +1,5 @@
 // S3 operations of who may use a bucket: its policy and the block of public access.
-import { policyStatusXml, publicAccessBlockXml, readPolicy, readPublicAccessBlock, S3Error } from "@concord/s3";
+import { policyStatusXml, publicAccessBlockXml, readPolicy, readPublicAccessBlock, refuseIdleActions, S3Error } from "@concord/s3";
 import { POLICY, PUBLIC_ACCESS_BLOCK, readBlock } from "./access.ts";
 import { readDocument } from "./bodies.ts";
 import type { Operation } from "./call.ts";
@@ -25,6 +25,7 @@ export const putBucketPolicy: Operation = async (call, context) => {
   const { bucket, access } = call;
   const body = await readDocument(call, context);
   const policy = readPolicy(body, bucket, context.access.options.isTenant);
+  refuseIdleActions(policy);
   if (policy.isPublic && (access.block.blockPublicPolicy || access.publicAccess === "refused"))
     throw new S3Error("AccessDenied", "Public policies are blocked by the public access block of the bucket or of this server.");
   await context.store.setBucketDocument({ bucket, name: POLICY, text: Buffer.from(body).toString() });

@@ -149,6 +149,19 @@ function checkActions(actions: Patterns, resources: Patterns): void {
   }
 }
 
+/**
+ * MalformedPolicy: an action on the bucket whose statement names only what is in it ("arn:aws:s3:::b/*" for s3:ListBucket), which would never apply. For
+ * policies that are put: those of before, which were not asked, stay readable.
+ */
+export function refuseIdleActions({ statements }: Policy): void {
+  for (const { actions, resources } of statements) {
+    const isOfObjects = !resources.not && resources.patterns.every((one) => one.includes("/"));
+    if (actions.not || !isOfObjects) continue;
+    const idle = actions.patterns.find((pattern) => S3_ACTIONS.filter((one) => matchesAction(pattern, one)).every(isBucketAction));
+    if (idle !== undefined) throw malformedPolicy(`the action ${idle.slice(0, 64)} does not apply to any resource of its statement`);
+  }
+}
+
 const mayBeBucket = (resource: string): boolean => !resource.includes("/") || resource.endsWith("*");
 const mayBeObject = (resource: string): boolean => resource.includes("/") || resource.includes("*");
 const matchesAction = (pattern: string, action: string): boolean => matchesWildcard(pattern.toLowerCase(), action.toLowerCase());
