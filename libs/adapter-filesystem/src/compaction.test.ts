@@ -1,7 +1,7 @@
 // One test per row of the table of compactions in the README.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts";
+import { diskOver, MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts";
 import { oidOf, type Oid } from "@concord/ports";
 import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
 import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
@@ -57,6 +57,35 @@ async function expectThere(data: FilesystemObjectData, there: readonly Oid[]): P
 }
 
 const except = (count: number, ...removed: number[]): Oid[] => oids(count).filter((_, at) => !removed.includes(at));
+
+test("[OGD14] the group that fills its segment: a compaction meanwhile: not of this segment, no blob of the group is lost", async () => {
+  for (const removed of [
+    [0, 1, 2],
+    [0, 1],
+  ]) {
+    const { files } = new MemoryDisk();
+    let afterSync: "not yet" | "synced" | "over" = "over";
+    let compact: () => Promise<void> = () => Promise.resolve();
+    // What may be slow between the group's sync and its seal: a look whether the epoch is still open.
+    const disk = diskOver(files, async (call, act) => {
+      await Promise.resolve();
+      if (afterSync === "not yet" && call.kind === "sync") afterSync = "synced";
+      if (afterSync === "synced" && call.kind === "names") {
+        afterSync = "over";
+        await compact();
+      }
+      return act();
+    });
+    const data = await filled(disk, 3);
+    await remove(data, ...removed);
+    afterSync = "not yet";
+    compact = () => data.compact(1);
+    await store(data, oidOf(1, 3));
+    assert.equal(afterSync, "over");
+    await data.compact(1);
+    await expectThere(data, except(4, ...removed));
+  }
+});
 
 test("compaction, nothing alive: taken away, nothing copied", async () => {
   const disk = new MemoryDisk();

@@ -76,11 +76,15 @@ export class SegmentAppender {
     }
     segment.end = at + bytes;
     failpoint("segment:synced");
-    if (segment.end >= this.#options.segmentBytes) await this.#retire(segment);
-    await folders.assertOpen(epoch);
-    view.grown(segment.number, segment.end);
-    for (const [at, { sequence, lengthBytes }] of group.entries())
-      if (!view.removed.has(sequence)) view.index.set(sequence, { segment: segment.number, offset: places[at]!, lengthBytes });
+    try {
+      await folders.assertOpen(epoch);
+      view.grown(segment.number, segment.end);
+      for (const [at, { sequence, lengthBytes }] of group.entries())
+        if (!view.removed.has(sequence)) view.index.set(sequence, { segment: segment.number, offset: places[at]!, lengthBytes });
+    } finally {
+      // What gets nothing more may be compacted: by then its last group is known.
+      if (segment.end >= this.#options.segmentBytes) await this.#retire(segment);
+    }
   }
 
   #encode(group: readonly Needle[], segment: OpenSegment): { parts: Uint8Array[]; places: number[]; bytes: number } {
