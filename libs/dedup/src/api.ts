@@ -158,6 +158,8 @@ export interface PartitionWorker {
   seen(ids: readonly Uint8Array[], source?: Uint8Array): Promise<readonly boolean[]>;
   /** Forgets ids that are too old although nothing is published, and tells the log what the window needs: where messages are refused because it needs too much, no publication would. */
   forget(): Promise<void>;
+  /** Writes down what the window has in memory alone: where messages come seldom, the output that it would be read from again goes meanwhile. */
+  flush(): Promise<void>;
   /** Resolves with the statistics now. */
   statistics(): Promise<PartitionStatistics>;
 }

@@ -62,8 +62,8 @@ interface Opened {
   readonly reader: IdReader;
 }
 
-/** The window's one writer at a time: a page that was published, or ageing without one. */
-type Writing = { readonly kind: "none" } | { readonly kind: "page" } | { readonly kind: "forgetting"; readonly done: Promise<void> };
+/** The window's one writer at a time: a page that was published, or what is done between two. */
+type Writing = { readonly kind: "none" } | { readonly kind: "page" } | { readonly kind: "between pages"; readonly done: Promise<void> };
 
 const NO_WRITING: Writing = { kind: "none" };
 
@@ -144,10 +144,19 @@ class Worker implements PartitionWorker {
   }
 
   async forget(): Promise<void> {
+    await this.#betweenPages((window) => window.forget(this.#time.now()));
+  }
+
+  async flush(): Promise<void> {
+    await this.#betweenPages((window) => window.flush());
+  }
+
+  /** Not where a page is being written: it does the same. */
+  async #betweenPages(write: (window: Window) => Promise<void>): Promise<void> {
     const [opened, session] = [this.#opened, this.#session];
     if (opened === undefined || session === undefined || this.#writing.kind !== "none") return;
-    const done = opened.window.forget(this.#time.now()).finally(() => (this.#writing = NO_WRITING));
-    this.#writing = { kind: "forgetting", done };
+    const done = write(opened.window).finally(() => (this.#writing = NO_WRITING));
+    this.#writing = { kind: "between pages", done };
     await done;
     session.keepOutputFrom?.(opened.window.neededFrom);
   }
@@ -215,7 +224,7 @@ class Worker implements PartitionWorker {
         await this.#processPages(session, opened);
       } finally {
         this.#session = undefined;
-        if (this.#writing.kind === "forgetting") await this.#writing.done.catch(() => undefined);
+        if (this.#writing.kind === "between pages") await this.#writing.done.catch(() => undefined);
         this.#writing = NO_WRITING;
         await snapshots?.stop();
       }
@@ -305,7 +314,7 @@ class Worker implements PartitionWorker {
     }
     failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
-    if (this.#writing.kind === "forgetting") await this.#writing.done;
+    if (this.#writing.kind === "between pages") await this.#writing.done;
     this.#writing = { kind: "page" };
     const published = publishedIds(classified, outcome.outputFrom);
     await window.apply(published);

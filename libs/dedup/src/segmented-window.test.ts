@@ -190,6 +190,28 @@ test("[DDD2] reopen: ids and the offset to go on from come back together, after 
   }
 });
 
+test("[DD9] flush: nothing is published: the journal has all that was applied, once, whatever its last record lacks", async () => {
+  const stores = new MemoryWindowStores();
+  const options = { idsPerSegment: 1_000_000 };
+  const window = await opened(stores, options);
+  await fill(window, 0, 24, 4);
+  const without = await opened(stores.restart("process"), options);
+  assert.equal(without.appliedOutput, 0n, "no record is full");
+  await without.close();
+  await window.flush();
+  const flushed = stores.disk("window");
+  await window.flush();
+  assert.deepEqual(stores.disk("window"), flushed, "what is in a record is not written again");
+  await window.apply(output(24, 1));
+  const again = await opened(stores.restart("process"), options);
+  assert.deepEqual([again.appliedOutput, await known(again, 0, 25)], [24n, "1".repeat(24) + "0"]);
+  await again.close();
+  await window.close();
+  const closed = await opened(stores.restart("process"), options);
+  assert.deepEqual([closed.appliedOutput, await known(closed, 0, 25)], [25n, "1".repeat(25)]);
+  await closed.close();
+});
+
 async function runContents(stores: MemoryWindowStores): Promise<unknown[]> {
   const names = (await stores.list()).filter((name) => name.startsWith("run-")).toSorted();
   return names.map((name) => stores.disk(name));

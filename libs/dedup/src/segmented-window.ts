@@ -187,6 +187,16 @@ export class SegmentedWindow implements Window {
     this.#dropped.byTime += 1;
   }
 
+  async flush(): Promise<void> {
+    this.#check();
+    const active = this.#active;
+    if (active === undefined || active.unwritten.length === 0) return;
+    const entry = joinEntries(active.unwritten);
+    await this.#writeJournal([entry]);
+    active.unwritten = [];
+    active.journalKeys.push(journalKey(entry.from));
+  }
+
   statistics(nowMs: number): WindowStatistics {
     const open = [this.#writing?.segment, this.#active].filter((segment) => segment !== undefined);
     const ids = open.reduce((sum, segment) => sum + segment.table.count, 0);

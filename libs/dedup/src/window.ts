@@ -65,6 +65,8 @@ export interface Window {
   age(nowMs: number): Promise<void>;
   /** The same while nothing is published, the ids that are in no segment yet included: for once all of them are too old. */
   forget(nowMs: number): Promise<void>;
+  /** Writes to the journal what was applied and is in no record yet. Where nothing is published for long, the output that it stands for may go. */
+  flush(): Promise<void>;
   statistics(nowMs: number): WindowStatistics;
   /** Waits for what runs in the background; never rejects. */
   close(): Promise<void>;

@@ -146,6 +146,9 @@ export class SourceWindow implements Window {
     this.#dropped.byTime += Math.max(0, taken - excess);
   }
 
+  /** Each batch is written as it is applied. */
+  async flush(): Promise<void> {}
+
   statistics(nowMs: number): WindowStatistics {
     const { count, next, oldestMs } = this.#head;
     return {

@@ -205,6 +205,21 @@ test("[DDD4] partitions: opened while they are owned, ended when not; calls else
   assert.equal(workers[1]!.stops, 1);
 });
 
+test("[DD9] partitions: whether messages come or not: every few seconds each window writes down what only memory holds", async () => {
+  const { partitions, workers, own, passTime } = shared();
+  await partitions.start();
+  await own(0, true);
+  const before = workers[0]!.flushes;
+  await passTime();
+  assert.equal(workers[0]!.flushes, before + 1);
+  workers[0]!.flush = () => Promise.reject(new ConcordError("STORE_FAILED", "no room"));
+  await passTime();
+  workers[0]!.flush = async () => void (workers[0]!.flushes += 1);
+  await passTime();
+  assert.equal(workers[0]!.flushes, before + 2, "one that fails ends nothing");
+  await partitions.stop();
+});
+
 test("[DDD4] partitions: fenced by another owner while it is owned here: opened again after a pause; stopped for another reason: left as it is", async () => {
   const { partitions, workers, own, passTime } = shared();
   await partitions.start();

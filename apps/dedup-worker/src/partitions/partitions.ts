@@ -363,6 +363,12 @@ export class Partitions {
     } else if (this.#full.delete(partition)) log.info("new messages are taken again", { partition });
   }
 
+  /** Whether messages come or not: a crash reads again what a few seconds brought, which an engine with a retention of its own still has. */
+  async #flush({ partition, worker }: Slot): Promise<void> {
+    const { log } = this.#options;
+    await worker?.flush().catch((thrown: unknown) => log.warn("the window is not written down", { partition, reason: String(thrown) }));
+  }
+
   async #refresh(): Promise<void> {
     const { log, ownership } = this.#options;
     await ownership
@@ -388,7 +394,10 @@ export class Partitions {
 
   async #measure(): Promise<void> {
     const { log, messages, metrics } = this.#options;
-    for (const slot of this.#slots) await this.#measureOutput(slot);
+    for (const slot of this.#slots) {
+      await this.#measureOutput(slot);
+      await this.#flush(slot);
+    }
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };

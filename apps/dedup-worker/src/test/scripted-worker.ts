@@ -27,6 +27,7 @@ export class ScriptedWorker implements PartitionWorker {
   starts = 0;
   stops = 0;
   forgets = 0;
+  flushes = 0;
   readonly #log: MessageLog;
   readonly #seen = new Set<string>();
   readonly #waiters = new Map<bigint, Waiter[]>();
@@ -75,6 +76,10 @@ export class ScriptedWorker implements PartitionWorker {
 
   async forget(): Promise<void> {
     this.forgets += 1;
+  }
+
+  async flush(): Promise<void> {
+    this.flushes += 1;
   }
 
   async statistics(): Promise<PartitionStatistics> {
