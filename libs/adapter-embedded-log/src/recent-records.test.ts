@@ -1,12 +1,15 @@
 // Input in memory: the owner that follows the appends reads no disk; what memory does not have, or may not have right, comes from there.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { crc32 } from "node:zlib";
+import { openJournal } from "@concord/journal";
 import { diskOver, MemoryDisk } from "@concord/port-contracts";
 import type { MessageLog } from "@concord/ports";
 import { ConcordError, type Disk } from "@concord/runtime";
 import { RECENT_BYTES_MAX, RECENT_TOPIC_BYTES_MAX } from "./limits.ts";
 import { RecentBudget, RecentRecords } from "./recent-records.ts";
-import { message, openOn, valuesOf } from "./test/memory-log.ts";
+import { TopicLog } from "./topic-log.ts";
+import { message, openOn, random, valuesOf } from "./test/memory-log.ts";
 
 const PAGE = { messages: 1_000, bytes: 1 << 30 };
 const MIB = 1024 * 1024;
@@ -130,5 +133,22 @@ test("recent records: what a reader has passed gives its memory back; a short pa
   recent.passed(153n);
   assert.equal(budget.bytes, 24 * slab.length);
   assert.deepEqual(sequences(recent, 200n), []);
+  assert.equal(budget.bytes, 0);
+});
+
+test("recent records: closed while an append is on its way: it is durable, and takes no memory from the others", async () => {
+  const budget = new RecentBudget();
+  const disk = new MemoryDisk();
+  const checksum = (bytes: Uint8Array, previous?: number): number => crc32(bytes, previous);
+  const options = { disk, folder: "input", random, checksum, takesOver: false };
+  const { journal } = await openJournal(options);
+  const topic = new TopicLog(options, journal, () => [], new RecentRecords(budget));
+  await topic.append(new Uint8Array(100), 1);
+  assert.equal(budget.bytes, 100);
+  const last = topic.append(new Uint8Array(100), 1);
+  // Its place in the journal is taken.
+  await Promise.resolve();
+  await topic.close();
+  assert.equal(await last, 1n);
   assert.equal(budget.bytes, 0);
 });

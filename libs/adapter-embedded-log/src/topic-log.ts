@@ -27,6 +27,8 @@ export class TopicLog {
   #waiters = new Set<Waiter>();
   /** The record decoded last: pages are mostly smaller than records and follow one another. */
   #decoded: DecodedRecord | undefined;
+  /** An append that is on its way becomes durable, and leaves nothing in memory. */
+  #isClosed = false;
   /** Undefined: every record is read from disk. */
   readonly #recent: RecentRecords | undefined;
 
@@ -64,7 +66,7 @@ export class TopicLog {
   async append(payload: Uint8Array, count: number): Promise<bigint> {
     await this.ready();
     const sequence = await this.#journal.append(payload, count);
-    this.#recent?.add({ sequence, count, payload });
+    if (!this.#isClosed) this.#recent?.add({ sequence, count, payload });
     return sequence;
   }
 
@@ -142,6 +144,7 @@ export class TopicLog {
 
   /** Those who wait for more look again. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
     await this.#reopening?.catch(() => undefined);

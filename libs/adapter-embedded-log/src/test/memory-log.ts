@@ -19,7 +19,7 @@ export class TestClock implements Clock {
 }
 
 let drawn = 0;
-const random: Random = {
+export const random: Random = {
   bytes: (length) => {
     drawn += 1;
     return Uint8Array.from({ length }, (_, at) => (drawn * 37 + at * 11) & 255);
