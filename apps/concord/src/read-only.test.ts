@@ -62,7 +62,7 @@ for (const [name, main, ...flags] of [
   test(`a start with a data folder of its own, a shared folder on a read-only disk: the ${name} ends with what to do`, (t) => {
     if (skip !== false) return t.skip(skip);
     const args = [main, "--data-folder", join(writable, name), ...flags, join(disk.folder, "shared"), "--admin-address", "127.0.0.1:0"];
-    const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 20_000 });
+    const { status, stdout } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: 60_000 });
     assert.equal(status, 1);
     assert.match(stdout, EXPECTED);
   });

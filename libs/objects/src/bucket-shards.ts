@@ -102,7 +102,6 @@ async function changeHeader(
   guid: bigint,
   row: ShardHeader,
 ): Promise<Versioned<ShardHeader> | undefined> {
-  assert((row.settings ?? 0n) >= (found?.row.settings ?? 0n), "I17: the settings of a header never go back");
   const version = nextVersion(found?.version, context.clock, guid);
   const outcome = await commitRepeatable(context, {
     partition,

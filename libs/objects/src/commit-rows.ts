@@ -130,10 +130,6 @@ async function fence(
   // Another fence may have passed it already: then it fails whenever it arrives, and no second fence is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
   const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
-  assert(
-    needed || header.version.commit > attempt.view.header.version.commit,
-    "I2: what an attempt names is garbage once no commit of it can succeed",
-  );
   const outcome = await context.metadata.commit({
     partition: attempt.view.partition,
     // Exactly what was read: the attempt may have arrived since.

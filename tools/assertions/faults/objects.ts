@@ -55,13 +55,6 @@ const SEEDS: readonly Seed[] = [
     "body-rows",
   ],
   [
-    "what an attempt names is garbage once no commit of it can succeed",
-    "commit-rows",
-    "const passed = !sameVersion(",
-    "const passed = sameVersion(",
-    COMMITS,
-  ],
-  [
     "the first row of a view is the head",
     "multipart/complete-upload",
     "succeed(context, { ...seen.view, rows: seen.rows }, guid);",
@@ -521,13 +514,6 @@ const SEEDS: readonly Seed[] = [
     BUCKETS,
   ],
   [
-    "the settings of a header never go back",
-    "bucket-shards",
-    "settings: settings.number }",
-    "settings: 10n - settings.number }",
-    "settings",
-  ],
-  [
     "one request of a gateway changes a bucket at a time",
     "bucket-turns",
     "      await before.catch(() => undefined);\n",
@@ -541,13 +527,6 @@ const SEEDS: readonly Seed[] = [
     "if (objects.length + commonPrefixes.length === limit) return",
     "if (objects.length + commonPrefixes.length > limit + 1) return",
     LISTS,
-  ],
-  [
-    "versions of a key are listed newest first",
-    "list-versions",
-    "entries.push(...page.map(entryOf));",
-    "entries.push(...page.map(entryOf).reverse());",
-    VERSIONS,
   ],
   ["a page has at most what was asked for", "list-versions", "      if (this.free === 0) return false;\n", "", VERSIONS],
   [
