@@ -1,16 +1,13 @@
 // Many large uploads at once: bodies pass through, they are not gathered. The real program, measured from outside. Slow: 3 GiB.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, statfsSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { test } from "node:test";
 import { ANN } from "./test/gateway.ts";
 import { send } from "./test/http-client.ts";
+import { newFolder, start, stop } from "./test/program.ts";
 import { sign } from "./test/signing.ts";
 
 const MIB = 1024 * 1024;
@@ -48,19 +45,9 @@ function residentBytes(pid: number): number {
 }
 
 test("memory: 32 uploads of 100 MiB at once: less than 8 MiB more for each", { skip, timeout: 300_000 }, async () => {
-  const folder = await mkdtemp(join(tmpdir(), "concord-memory-"));
-  const main = join(import.meta.dirname, "main.ts");
-  const child = spawn(process.execPath, [main, "--data-folder", folder, "--access-keys", JSON.stringify([ANN])], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const program = await start(await newFolder(), []);
+  const { child, httpAddress: address } = program;
   try {
-    let address = "";
-    for await (const line of createInterface({ input: child.stdout })) {
-      const entry = JSON.parse(line) as { message: string; httpAddress: string };
-      if (entry.message !== "serving") continue;
-      address = entry.httpAddress;
-      break;
-    }
     await send(address, sign({ method: "PUT", path: "/bucket" }, { key: ANN, host: address }));
     // What every process takes once, whatever it does.
     assert.equal(await upload(address, "first"), 200);
@@ -76,7 +63,6 @@ test("memory: 32 uploads of 100 MiB at once: less than 8 MiB more for each", { s
       `${(before / MIB).toFixed(0)} MiB before, at most ${(highest / MIB).toFixed(0)} MiB: ${(growth / MIB).toFixed(2)} MiB for each upload`,
     );
   } finally {
-    child.kill("SIGKILL");
-    await rm(folder, { recursive: true });
+    await stop(program, "SIGKILL");
   }
 });

@@ -9,6 +9,7 @@ import { SegmentedWindow } from "./segmented-window.ts";
 import { IdTable } from "./id-table.ts";
 import { WINDOW_STORE } from "./load-window.ts";
 import { checksum, countingRandom, FastClock, until } from "./test/fixture.ts";
+import { idWords, output } from "./test/output-ids.ts";
 import {
   BLOCK_RANGE,
   encodeBlock,
@@ -18,7 +19,7 @@ import {
   JOURNAL_RANGE,
   MANIFEST_KEY,
 } from "./window-format.ts";
-import type { OutputIds, WindowEnvironment } from "./window.ts";
+import type { WindowEnvironment } from "./window.ts";
 
 const OPTIONS: WindowOptions = { idsPerSegment: 16, segmentsMax: 3, windowMs: 0 };
 
@@ -29,18 +30,6 @@ function environment(killAt?: string): WindowEnvironment {
     if (name === killAt) throw new KilledAt(name);
   };
   return { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint };
-}
-
-/** Id number n: spread over the whole range, so that order of arrival is not order of ids. */
-function idWords(first: number, count: number): Uint32Array {
-  const words = new Uint32Array(count * 4);
-  for (let at = 0; at < count; at += 1) words.set([Math.imul(first + at, 0x9e3779b1) >>> 0, first + at, 3, 4], at * 4);
-  return words;
-}
-
-function output(from: number, count: number, ms = 1000 + from): OutputIds {
-  const offsets = Array.from({ length: count }, (_, at) => BigInt(from + at));
-  return { next: BigInt(from + count), ids: idWords(from, count), offsets, publishedMs: offsets.map(() => ms) };
 }
 
 async function opened(stores: WindowStores, options: Partial<WindowOptions> = {}, killAt?: string): Promise<SegmentedWindow> {
@@ -188,28 +177,6 @@ test("[DDD2] reopen: ids and the offset to go on from come back together, after 
     assert.deepEqual(again.idKey, window.idKey);
     await again.close();
   }
-});
-
-test("[DD9] flush: nothing is published: the journal has all that was applied, once, whatever its last record lacks", async () => {
-  const stores = new MemoryWindowStores();
-  const options = { idsPerSegment: 1_000_000 };
-  const window = await opened(stores, options);
-  await fill(window, 0, 24, 4);
-  const without = await opened(stores.restart("process"), options);
-  assert.equal(without.appliedOutput, 0n, "no record is full");
-  await without.close();
-  await window.flush();
-  const flushed = stores.disk("window");
-  await window.flush();
-  assert.deepEqual(stores.disk("window"), flushed, "what is in a record is not written again");
-  await window.apply(output(24, 1));
-  const again = await opened(stores.restart("process"), options);
-  assert.deepEqual([again.appliedOutput, await known(again, 0, 25)], [24n, "1".repeat(24) + "0"]);
-  await again.close();
-  await window.close();
-  const closed = await opened(stores.restart("process"), options);
-  assert.deepEqual([closed.appliedOutput, await known(closed, 0, 25)], [25n, "1".repeat(25)]);
-  await closed.close();
 });
 
 async function runContents(stores: MemoryWindowStores): Promise<unknown[]> {

@@ -6,24 +6,13 @@ import type { WindowOptions } from "./api.ts";
 import { JOURNAL_OFFSETS, JOURNAL_RECORDS_PER_SEGMENT } from "./limits.ts";
 import { SegmentedWindow } from "./segmented-window.ts";
 import { checksum, countingRandom, FastClock, until } from "./test/fixture.ts";
+import { idWords, output } from "./test/output-ids.ts";
 import { MemoryWindowStores } from "./test/memory-window-stores.ts";
 import { decodeJournalEntry, joinEntries, JOURNAL_RANGE, type JournalEntry } from "./window-format.ts";
-import type { OutputIds } from "./window.ts";
 import { WINDOW_STORE } from "./load-window.ts";
 
 /** Four output offsets for each record. */
 const OPTIONS: WindowOptions = { idsPerSegment: 4 * JOURNAL_RECORDS_PER_SEGMENT, segmentsMax: 3, windowMs: 0 };
-
-function words(first: number, count: number): Uint32Array {
-  const ids = new Uint32Array(count * 4);
-  for (let at = 0; at < count; at += 1) ids.set([Math.imul(first + at, 0x9e3779b1) >>> 0, first + at, 3, 4], at * 4);
-  return ids;
-}
-
-function output(from: number, count: number, ms = 1_000 + from): OutputIds {
-  const offsets = Array.from({ length: count }, (_, at) => BigInt(from + at));
-  return { next: BigInt(from + count), ids: words(from, count), offsets, publishedMs: offsets.map(() => ms) };
-}
 
 async function opened(stores: MemoryWindowStores, options: Partial<WindowOptions> = {}): Promise<SegmentedWindow> {
   const environment = { clock: new FastClock(), random: countingRandom(), checksum, log: silentLog, failpoint: () => undefined };
@@ -41,7 +30,7 @@ function records(stores: MemoryWindowStores): string[] {
     .map(({ from, next, ids }) => `${from}-${next}: ${ids.length / 4}`);
 }
 
-const known = async (window: SegmentedWindow, count: number): Promise<string> => (await window.lookUp(words(0, count))).join("");
+const known = async (window: SegmentedWindow, count: number): Promise<string> => (await window.lookUp(idWords(0, count))).join("");
 
 test("[DD6] journal: below, at and above the offsets of one record: one record at the limit, the ids known at once", async () => {
   const stores = new MemoryWindowStores();
@@ -110,12 +99,34 @@ test("journal: the ids are forgotten before they are in a record: none is writte
   assert.deepEqual([next.appliedOutput, await known(next, 7)], [7n, "0001111"]);
 });
 
+test("[DD9] flush: nothing is published: the journal has all that was applied, once, whatever its last record lacks", async () => {
+  const stores = new MemoryWindowStores();
+  const options = { idsPerSegment: 1 << 20 };
+  const window = await opened(stores, options);
+  for (let at = 0; at < 24; at += 4) await window.apply(output(at, 4));
+  const without = await opened(stores.restart("process"), options);
+  assert.equal(without.appliedOutput, 0n, "no record is full");
+  await without.close();
+  await window.flush();
+  assert.deepEqual(records(stores), ["0-24: 24"]);
+  await window.flush();
+  assert.deepEqual(records(stores), ["0-24: 24"], "what is in a record is not written again");
+  await window.apply(output(24, 1));
+  const again = await opened(stores.restart("process"), options);
+  assert.deepEqual([again.appliedOutput, await known(again, 25)], [24n, "1".repeat(24) + "0"]);
+  await again.close();
+  await window.close();
+  const closed = await opened(stores.restart("process"), options);
+  assert.deepEqual([closed.appliedOutput, await known(closed, 25)], [25n, "1".repeat(25)]);
+  await closed.close();
+});
+
 test("joined journal entries: ids and times of all; one without ids adds only its offsets; a gap is a failed assertion", () => {
   const entry = (from: number, count: number, ms: number): JournalEntry => {
-    return { from: BigInt(from), next: BigInt(from + Math.max(1, count)), oldestMs: ms, newestMs: ms, ids: words(from, count) };
+    return { from: BigInt(from), next: BigInt(from + Math.max(1, count)), oldestMs: ms, newestMs: ms, ids: idWords(from, count) };
   };
   const joined = joinEntries([entry(0, 2, 7), entry(2, 0, 0), entry(3, 1, 5)]);
-  assert.deepEqual(joined, { from: 0n, next: 4n, oldestMs: 5, newestMs: 7, ids: Uint32Array.of(...words(0, 2), ...words(3, 1)) });
+  assert.deepEqual(joined, { from: 0n, next: 4n, oldestMs: 5, newestMs: 7, ids: Uint32Array.of(...idWords(0, 2), ...idWords(3, 1)) });
   const empty = joinEntries([entry(0, 0, 0), entry(1, 0, 0)]);
   assert.deepEqual(empty, { from: 0n, next: 2n, oldestMs: 0, newestMs: 0, ids: new Uint32Array() });
   assert.throws(() => joinEntries([entry(0, 2, 7), entry(3, 1, 5)]), /I3/);
