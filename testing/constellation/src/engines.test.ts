@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { enginesOf, OWN_ENGINES, prepareEngines } from "./engines.ts";
+import { cassandraNodes, enginesOf, kafkaNames, OWN_ENGINES, prepareEngines } from "./engines.ts";
 
 const root = mkdtempSync(join(tmpdir(), "concord-engines-"));
 after(() => rmSync(root, { recursive: true, force: true }));
@@ -99,4 +99,20 @@ test("engines: Cassandra's nodes are racks of one datacenter: the tables have th
   assert.deepEqual(await shape("datacenters"), [{ dc1: 1, dc2: 1, dc3: 1 }, undefined]);
   writeFileSync(join(engines, "cassandra/datacenters.json"), '["dc1", "dc1", "dc1"]');
   assert.deepEqual(await shape("one-datacenter"), [{ dc1: 3 }, "dc1"]);
+});
+
+test("engines: names on Kafka and datacenters of nodes: those that the services were given, and asking changes nothing", () => {
+  const engines = folder("names");
+  for (const engine of ["kafka", "cassandra"]) {
+    mkdirSync(join(engines, engine));
+    writeFileSync(join(engines, engine, "addresses.json"), '["127.0.0.1:1", "127.0.0.1:2"]');
+  }
+  const all = enginesOf({ storage: "cassandra", log: "kafka", objects: "filesystem", engines });
+  const data = folder("named");
+  const kept = JSON.stringify({ storage: "cassandra", log: "kafka", objects: "filesystem", name: "concord_1" });
+  writeFileSync(join(data, "engines.json"), kept);
+  const topics = ["concord_1_input", "concord_1_output", "concord_1_dead_letters"];
+  assert.deepEqual(kafkaNames(all, data), { pipeline: "concord_1", topics, partitions: 4 });
+  assert.equal(readFileSync(join(data, "engines.json"), "utf8").trim(), kept);
+  assert.deepEqual(cassandraNodes(engines), ["dc1", "dc2"]);
 });

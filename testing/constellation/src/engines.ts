@@ -116,6 +116,11 @@ function cassandraConfig(folder: string, keyspace: string): CassandraConfig {
   };
 }
 
+/** The datacenter of each node that was started, as its address is in `engineAddresses`. */
+export function cassandraNodes(folder: string): readonly string[] {
+  return cassandraDatacenters(folder, engineAddresses("cassandra", folder).length);
+}
+
 /** Of each node; of clusters that were started before the engines' command wrote it down, one each. */
 function cassandraDatacenters(folder: string, nodes: number): readonly string[] {
   const file = join(folder, "cassandra/datacenters.json");
@@ -143,9 +148,25 @@ interface KafkaConfig {
   readonly partitions: number;
 }
 
+export interface KafkaNames {
+  readonly pipeline: string;
+  readonly topics: readonly string[];
+  /** Of each topic. */
+  readonly partitions: number;
+}
+
 function kafkaConfig(brokers: readonly string[], name: string): KafkaConfig {
   const topics = { kafkaInputTopic: `${name}_input`, kafkaOutputTopic: `${name}_output`, kafkaDeadLettersTopic: `${name}_dead_letters` };
   return { log: "kafka", kafkaBrokers: brokers, kafkaPipeline: name, ...topics, kafkaReplicasMin: brokers.length, partitions: PARTITIONS };
+}
+
+/** What the messages of a constellation in `dataFolder`, which has been started, are called on Kafka. */
+export function kafkaNames(engines: Engines, dataFolder: string): KafkaNames {
+  const { kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, partitions } = kafkaConfig(
+    engineAddresses("kafka", engines.folder),
+    keptOf(engines, dataFolder).name,
+  );
+  return { pipeline: kafkaPipeline, topics: [kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic], partitions };
 }
 
 async function topicsFor(config: KafkaConfig): Promise<void> {

@@ -12,7 +12,7 @@ export {
   type NodeProcess,
 } from "./constellation.ts";
 export { CREDENTIALS_FILE, type AccessKey, type Tokens } from "./data-folder.ts";
-export { engineAddresses, enginesOf, OWN_ENGINES, type Engines } from "./engines.ts";
+export { cassandraNodes, engineAddresses, enginesOf, kafkaNames, OWN_ENGINES, type Engines, type KafkaNames } from "./engines.ts";
 export { Latencies } from "./latencies.ts";
 export {
   busiest,

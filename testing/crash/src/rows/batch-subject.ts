@@ -57,6 +57,11 @@ export class BatchSubject implements Subject {
     await Promise.all(Array.from({ length: WRITERS }, () => this.#write(signal)));
   }
 
+  /** Batches that failed and may be applied. */
+  get unanswered(): number {
+    return this.#batches.filter(({ state }) => state === "unknown").length;
+  }
+
   died(): void {
     this.tally.indeterminate += this.#batches.filter(({ state }) => state === "under way").length;
   }

@@ -104,6 +104,11 @@ export class RowSubject implements Subject {
     return this.#loads?.transactions.acknowledged ?? 0;
   }
 
+  /** Commits that failed and may be applied. */
+  get unanswered(): number {
+    return this.#loads?.transactions.unanswered ?? 0;
+  }
+
   died(): void {
     this.tally.indeterminate += this.#loads!.transactions.underWay(SEEN_AFTER_MS);
     this.tally.acknowledged = this.#loads!.transactions.acknowledged;

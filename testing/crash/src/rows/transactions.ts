@@ -18,6 +18,8 @@ export interface Finding {
 export class Transactions {
   readonly db: ConcordClient;
   acknowledged = 0;
+  /** Commits that failed and may be applied. */
+  unanswered = 0;
   /** Errors that no kill explains. */
   readonly findings: Finding[] = [];
   readonly #commits = new Set<{ readonly sinceMs: number }>();
@@ -50,7 +52,9 @@ export class Transactions {
       return "ok";
     } catch (thrown) {
       this.#note(thrown);
-      return (thrown as { applied?: unknown }).applied === "no" ? "fail" : "info";
+      if ((thrown as { applied?: unknown }).applied === "no") return "fail";
+      this.unanswered += 1;
+      return "info";
     } finally {
       this.#commits.delete(commit);
     }
