@@ -95,13 +95,20 @@ test("complete: an empty body: MalformedXML", async () => {
   assert.match(answer.body, /<Code>MalformedXML</);
 });
 
-test("part copy: a range that ends behind the source: refused, not cut", async () => {
+test("part copy: a range that ends or begins behind the source: 400 with its size, not cut; the upload has no part of it", async () => {
   await call("PUT", "/box/source", { body: "0123456789" });
   const { query } = await upload("copied", "COMPOSITE");
   const part: [string, string][] = [["partNumber", "3"], ...query];
   const copy = (range: string): Promise<Answer> =>
     call("PUT", "/box/copied", { query: part, headers: { "x-amz-copy-source": "/box/source", "x-amz-copy-source-range": range } });
-  assert.deepEqual([(await copy("bytes=5-10")).status, (await copy("bytes=5-9")).status], [416, 200]);
+  for (const range of ["bytes=5-10", "bytes=10-10", "bytes=20-30"]) {
+    const { status, body } = await copy(range);
+    assert.equal(status, 400, range);
+    assert.match(body, /<Code>InvalidArgument<\/Code><Message>Range specified is not valid for source object of size: 10<\/Message>/);
+    assert.doesNotMatch((await call("GET", "/box/copied", { query })).body, /<PartNumber>3</);
+  }
+  assert.equal((await copy("bytes=5-9")).status, 200);
+  assert.match((await call("GET", "/box/copied", { query })).body, /<PartNumber>3</);
 });
 
 test("bucket tags: 200, as clients want", async () => {

@@ -27,7 +27,7 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
 
 /**
  * Runs a copy when there is room for another upload: it holds bytes as one does. It answers every condition of its source that does not hold
- * with 412, also the ones a GET answers with 304, and 400 where its source is a delete marker, named as such.
+ * with 412, also the ones a GET answers with 304, and 400 where its source is a delete marker, named as such, or ends before its range does.
  */
 export async function copying<Result>(
   { tenant, access }: S3Call,
@@ -47,6 +47,9 @@ export async function copying<Result>(
 function failureOfSource(thrown: unknown): unknown {
   if (!(thrown instanceof ConcordError)) return thrown;
   if (thrown.code === "NOT_MODIFIED") return new S3Error("PreconditionFailed", undefined, { cause: thrown });
+  const sizeBytes = thrown.metadata["sizeBytes"];
+  if (thrown.code === "RANGE_UNSATISFIABLE" && sizeBytes !== undefined)
+    return new S3Error("InvalidArgument", `Range specified is not valid for source object of size: ${sizeBytes}`, { cause: thrown });
   const isMarker = thrown.code === "OBJECT_UNKNOWN" && thrown.metadata["field"] === "marker";
   const message = "The source of a copy request may not specifically refer to a delete marker by version id.";
   return isMarker ? new S3Error("InvalidRequest", message, { cause: thrown }) : thrown;
