@@ -15,6 +15,7 @@ import {
 import { unreachable } from "@concord/runtime";
 import type { Tally } from "../subject.ts";
 import { LoggedBucket } from "./bucket.ts";
+import { PartUploads } from "./part-uploads.ts";
 import type { VersionName } from "./version-ledger.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -44,7 +45,7 @@ export interface BucketLoad {
 }
 
 export function bucketLoads(options: BucketLoadOptions): readonly BucketLoad[] {
-  return [versions(options), locks(options), expiries(options)];
+  return [versions(options), uploads(options), locks(options), expiries(options)];
 }
 
 /** Overwrites, deletes and removals by version. */
@@ -54,11 +55,7 @@ function versions(options: BucketLoadOptions): BucketLoad {
   return {
     bucket,
     writers: 6,
-    async prepare() {
-      await makeBucket(bucket.name, options);
-      const VersioningConfiguration = { Status: "Enabled" } as const;
-      await s3.send(new PutBucketVersioningCommand({ Bucket: bucket.name, VersioningConfiguration }));
-    },
+    prepare: () => makeVersioned(bucket.name, options),
     async change(writer) {
       const key = `versions/${writer}`;
       const kept = bucket.ledger.kept(key);
@@ -66,6 +63,26 @@ function versions(options: BucketLoadOptions): BucketLoad {
       if (dice > 0.7 && kept.length > 1) await bucket.remove(kept[Math.floor(random() * kept.length)]!);
       else if (dice > 0.6) await bucket.hide(key, "kept");
       else await bucket.put(key, "kept");
+    },
+  };
+}
+
+/** Versions that come in parts. */
+function uploads(options: BucketLoadOptions): BucketLoad {
+  const { s3, tally, random } = options;
+  const bucket = new LoggedBucket("crash-uploads", { s3, tally, fateOf: () => "kept" });
+  const writers = 4;
+  const keys = Array.from({ length: writers }, (_, writer) => new PartUploads(bucket, s3, `uploads/${writer}`));
+  return {
+    bucket,
+    writers,
+    prepare: () => makeVersioned(bucket.name, options),
+    async change(writer) {
+      const uploading = keys[writer]!;
+      const dice = random() * (bucket.ledger.kept(`uploads/${writer}`).length > VERSIONS_MAX ? 2 : 1);
+      if (dice > 0.8) await uploading.remove();
+      else if (dice > 0.6) await uploading.abort();
+      else await uploading.complete();
     },
   };
 }
@@ -167,6 +184,11 @@ const EXPIRIES: LifecycleRule[] = [
 interface BucketSettings {
   readonly rules: LifecycleRule[];
   readonly hasLocks: boolean;
+}
+
+async function makeVersioned(Bucket: string, options: BucketLoadOptions): Promise<void> {
+  await makeBucket(Bucket, options);
+  await options.s3.send(new PutBucketVersioningCommand({ Bucket, VersioningConfiguration: { Status: "Enabled" } }));
 }
 
 async function makeBucket(Bucket: string, { s3, target }: BucketLoadOptions, settings?: BucketSettings): Promise<void> {

@@ -17,10 +17,22 @@ const KIB = 1024;
 /** In the row, one block of a blob, several blocks. */
 const SIZES = [200, 16 * KIB + 1, 90 * KIB];
 const READERS = 8;
+/** Of all parts of an object but the last: what S3 demands of them. */
+export const PART_BYTES = 5 * KIB * KIB;
 
 const md5 = (bytes: Uint8Array): string => createHash("md5").update(bytes).digest("hex");
 
-interface Answered {
+/** Of an object in parts, of which only the last is short: the digest of the digests. */
+function etagLike(etag: string, body: Uint8Array): string {
+  const count = Number(etag.split("-")[1] ?? 0);
+  if (count === 0) return md5(body);
+  const parts = Array.from({ length: count }, (_, at) =>
+    body.subarray(at * PART_BYTES, at === count - 1 ? body.length : (at + 1) * PART_BYTES),
+  );
+  return `${md5(Buffer.concat(parts.map((part) => Buffer.from(md5(part), "hex"))))}-${count}`;
+}
+
+export interface Answered {
   readonly $metadata: { readonly httpStatusCode?: number; readonly requestId?: string };
 }
 
@@ -32,6 +44,7 @@ export class LoggedBucket {
   readonly #s3: S3Client;
   readonly #tally: Tally;
   #puts = 0;
+  #wrong: string[] = [];
 
   constructor(name: string, { s3, tally, fateOf }: { s3: S3Client; tally: Tally; fateOf: (key: string) => Fate }) {
     this.name = name;
@@ -46,7 +59,7 @@ export class LoggedBucket {
     const Body = randomBytes(SIZES[this.#puts % SIZES.length]!);
     const etag = md5(Body);
     this.ledger.sent(Key, etag);
-    const { VersionId = "null" } = await this.#send(`a put of ${Key}`, () =>
+    const { VersionId = "null" } = await this.send(`a put of ${Key}`, () =>
       this.#s3.send(new PutObjectCommand({ ...more, Bucket: this.name, Key, Body })),
     );
     const name = { key: Key, id: VersionId };
@@ -56,21 +69,21 @@ export class LoggedBucket {
 
   /** A delete marker. */
   async hide(Key: string, fate: Fate): Promise<void> {
-    const { VersionId } = await this.#send(`a delete of ${Key}`, () => this.#s3.send(new DeleteObjectCommand({ Bucket: this.name, Key })));
+    const { VersionId } = await this.send(`a delete of ${Key}`, () => this.#s3.send(new DeleteObjectCommand({ Bucket: this.name, Key })));
     this.ledger.acknowledged({ key: Key, id: VersionId!, etag: undefined }, fate);
   }
 
   async remove(name: VersionName, more: { readonly BypassGovernanceRetention?: boolean } = {}): Promise<void> {
     this.ledger.removing(name);
     const removal = new DeleteObjectCommand({ ...more, Bucket: this.name, Key: name.key, VersionId: name.id });
-    await this.#send(`a removal of ${name.key}`, () => this.#s3.send(removal));
+    await this.send(`a removal of ${name.key}`, () => this.#s3.send(removal));
     this.ledger.removed(name);
   }
 
   /** What locks forbid: done all the same, it is lost. An error that is no refusal says nothing. */
   async forbidden(what: string, send: () => Promise<Answered>): Promise<void> {
     try {
-      await this.#send(what, send);
+      await this.send(what, send);
     } catch (error) {
       const { httpStatusCode } = (error as Partial<Answered>).$metadata ?? {};
       if (httpStatusCode === 403) return;
@@ -79,13 +92,20 @@ export class LoggedBucket {
     this.#tally.lost += 1;
   }
 
+  /** What was answered and must not be; told with the next judgement. */
+  wrong(text: string): void {
+    this.#wrong.push(`${this.name}: ${text}`);
+  }
+
   /** Newest of a key first; delete markers behind all objects. */
-  async list(): Promise<readonly ListedVersion[]> {
+  async list(Prefix = ""): Promise<readonly ListedVersion[]> {
     const objects: ListedVersion[] = [];
     const markers: ListedVersion[] = [];
     let place: { readonly KeyMarker?: string | undefined; readonly VersionIdMarker?: string | undefined } | undefined = {};
     while (place !== undefined) {
-      const page: ListObjectVersionsCommandOutput = await this.#s3.send(new ListObjectVersionsCommand({ Bucket: this.name, ...place }));
+      const page: ListObjectVersionsCommandOutput = await this.#s3.send(
+        new ListObjectVersionsCommand({ Bucket: this.name, Prefix, ...place }),
+      );
       for (const { Key, VersionId, ETag } of page.Versions ?? [])
         objects.push({ key: Key!, id: VersionId!, etag: ETag!.replaceAll('"', "") });
       for (const { Key, VersionId } of page.DeleteMarkers ?? []) markers.push({ key: Key!, id: VersionId!, etag: undefined });
@@ -97,13 +117,14 @@ export class LoggedBucket {
 
   /** Every version byte by byte; what is wrong, in words. */
   async verify(listed: readonly ListedVersion[]): Promise<readonly string[]> {
-    const wrong: string[] = [];
+    const wrong = this.#wrong;
+    this.#wrong = [];
     const waiting = listed.filter(({ etag }) => etag !== undefined).values();
     const read = async (): Promise<void> => {
       for (const { key, id, etag } of waiting) {
         const version = id === "null" ? {} : { VersionId: id };
         const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, ...version }));
-        const found = md5(await Body!.transformToByteArray());
+        const found = etagLike(etag!, await Body!.transformToByteArray());
         if (found !== etag) wrong.push(`${this.name}: ${key}?versionId=${id} has bytes of ${found}, not ${etag}`);
       }
     };
@@ -112,7 +133,7 @@ export class LoggedBucket {
   }
 
   /** Counted; what was refused must not be announced. */
-  async #send<Answer extends Answered>(what: string, send: () => Promise<Answer>): Promise<Answer> {
+  async send<Answer extends Answered>(what: string, send: () => Promise<Answer>): Promise<Answer> {
     try {
       const answer = await send();
       this.#tally.acknowledged += 1;
