@@ -1,7 +1,7 @@
 // What programs that start the services, and clients of them, share.
 export { isIndeterminate } from "./clients/indeterminate.ts";
 export { installClient, type Client, type Installed } from "./clients/installed-client.ts";
-export { plainGrpc, type PlainGrpc, type PlainService } from "./clients/plain-grpc.ts";
+export { plainGrpc, type PlainGrpc, type PlainService, type PlainStream } from "./clients/plain-grpc.ts";
 export { s3Client } from "./clients/s3.ts";
 export {
   startConstellation,

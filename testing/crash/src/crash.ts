@@ -23,6 +23,7 @@ import { Loop } from "./loop.ts";
 import { ObjectSubject } from "./object-cycles.ts";
 import { announcingConfig } from "./objects/announced-buckets.ts";
 import { powerProblem, powerSupply, type PowerSupply } from "./power.ts";
+import { OUTPUT_BUFFER_BYTES } from "./readers/output-consumers.ts";
 import { RowSubject } from "./rows/row-subject.ts";
 import type { Subject } from "./subject.ts";
 
@@ -32,7 +33,8 @@ Works on real processes of a service and kills them with SIGKILL at one named po
 power is cut at the point instead: all processes of the service are stopped, their file systems shut down, so that what was not synced is
 gone, and mounted anew (root only; says so when it cannot). Then they start again. After every fifth cycle one process is paused by
 SIGSTOP for 1 to 10 s in mid-load, and wakes. In every fourth cycle the wall clock of the process is off, by seconds to days, ahead or back (needs cc). What was acknowledged is checked all the time or by
-independent checkers after every tenth cycle. Exit code 0 only if nothing was lost, dirty, leaked, dangling or delivered twice.
+independent checkers after every tenth cycle. Streams and downloads of the gateway and the dedup-worker read slowly or not at all meanwhile; the most
+memory of these is limited. Exit code 0 only if nothing was lost, dirty, leaked, dangling or delivered twice, and memory stayed below its limit.
 
   --service NAME  object-gateway, dedup-worker (these two at once), storage-proxy (one of three), txn-coordinator (one of three),
                   concord (all services in one process); may be repeated. Default: all, one after the other
@@ -152,7 +154,9 @@ async function runStage(stage: Stage, dataFolder: string, installed: Installed, 
           ...announcingConfig(all.find(({ name }) => name === eventsWorkerOf(members))!),
         }),
         "dedup-worker": ({ name }) =>
-          name === "dedup-worker-1" && services.includes("dedup-worker") ? WORKER_CONFIG : { logLevel: "warn" },
+          name === "dedup-worker-1" && services.includes("dedup-worker")
+            ? { ...WORKER_CONFIG, outputBufferBytes: OUTPUT_BUFFER_BYTES }
+            : { logLevel: "warn" },
       },
       onCrash: (node: NodeProcess, { code, signal }: Exit) => {
         const isFault = faults !== undefined && code === 1 && !MISTAKES.test(node.logTail());
@@ -199,7 +203,7 @@ function subjectOf(service: Service, members: Members, constellation: Constellat
     case "object-gateway":
       return new ObjectSubject(constellation, plainGrpc(installed), eventsWorkerOf(members));
     case "dedup-worker":
-      return new DedupSubject(constellation, plainGrpc(installed));
+      return new DedupSubject(constellation, plainGrpc(installed), "slow");
     default:
       return new RowSubject(service, constellation, { client: installed.client, random: Math.random });
   }

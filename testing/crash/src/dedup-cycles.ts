@@ -4,6 +4,7 @@ import { IngestService } from "@concord/protos-dedup";
 import { type Constellation, isIndeterminate, type PlainGrpc } from "@concord/constellation";
 import { earlyHit, failpointsIn } from "./failpoints.ts";
 import { OutputReader } from "./objects/output-reader.ts";
+import { OutputConsumers } from "./readers/output-consumers.ts";
 import { newTally, type Subject } from "./subject.ts";
 
 const HOUR_MS = 3_600_000;
@@ -28,6 +29,7 @@ export class DedupSubject implements Subject {
   readonly clockStepsMs = CLOCK_STEPS_MS;
   readonly tally = newTally();
   readonly notes: string[] = [];
+  readonly slowReaders: OutputConsumers | undefined;
   readonly #address: string;
   readonly #grpc: PlainGrpc;
   /** Ids that were answered with accepted or duplicate. */
@@ -40,8 +42,10 @@ export class DedupSubject implements Subject {
   readonly #deadLetters = new Set<string>();
   #calls = 0;
 
-  constructor(constellation: Constellation, grpc: PlainGrpc) {
+  constructor(constellation: Constellation, grpc: PlainGrpc, consumers: "slow" | "none" = "none") {
+    const { tally, notes } = this;
     this.#address = constellation.dedupWorkers[0]!;
+    this.slowReaders = consumers === "none" ? undefined : new OutputConsumers({ constellation, grpc, tally, notes });
     this.#grpc = grpc;
     this.#output = new OutputReader(this.#address, grpc);
   }
@@ -52,10 +56,12 @@ export class DedupSubject implements Subject {
 
   died(): void {}
 
-  async prepare(): Promise<void> {}
+  async prepare(): Promise<void> {
+    for (const id of (await this.slowReaders?.prepare()) ?? []) this.#acknowledged.add(id);
+  }
 
   async work(signal: AbortSignal): Promise<void> {
-    await Promise.all(Array.from({ length: PRODUCERS }, () => this.#produce(signal)));
+    await Promise.all([...Array.from({ length: PRODUCERS }, () => this.#produce(signal)), this.slowReaders?.work(signal)]);
   }
 
   /** Reads on where it stopped: an id that comes again, at whatever offset, was delivered twice. */
@@ -69,6 +75,7 @@ export class DedupSubject implements Subject {
     });
     this.tally.lost += [...this.#acknowledged].filter((id) => !this.#seen.has(id)).length;
     this.tally.lost += [...this.#refused].filter((value) => !this.#deadLetters.has(value)).length;
+    await this.slowReaders?.judge(this.#seen);
   }
 
   close(): void {}

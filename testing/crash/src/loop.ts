@@ -6,6 +6,7 @@ import type { Constellation, NodeProcess } from "@concord/constellation";
 import type { ClockSteps } from "./clock-steps.ts";
 import { IoFaults, type PlannedFault } from "./io-faults.ts";
 import type { PowerSupply } from "./power.ts";
+import { RESIDENT_MIB_MAX, ResidentMemory } from "./readers/resident-memory.ts";
 import { problems, type Subject } from "./subject.ts";
 
 const JUDGE_EVERY = 10;
@@ -61,6 +62,8 @@ export class Loop {
   /** Processes that start beside the one with a failpoint. */
   #starting: Promise<void>[] = [];
   #load: Load | undefined;
+  /** Of its processes, where clients read slowly. */
+  readonly #memory: ResidentMemory | undefined;
   #cycles = 0;
   #powerCuts = 0;
   #pauses = 0;
@@ -69,10 +72,13 @@ export class Loop {
   constructor(options: LoopOptions) {
     this.#options = options;
     this.subject = options.subject;
+    const { nodes, slowReaders } = this.subject;
+    const pids = (): readonly (number | undefined)[] => nodes.map((name) => options.constellation.process(name).pid);
+    this.#memory = slowReaders === undefined ? undefined : new ResidentMemory(pids);
   }
 
   get isClean(): boolean {
-    return this.#cycles > 0 && problems(this.subject.tally) === 0;
+    return this.#cycles > 0 && problems(this.subject.tally) === 0 && this.#memory?.problem(this.subject.service) === undefined;
   }
 
   /** Rejects when a process cannot be started again, ends by itself, or cannot be read. */
@@ -81,13 +87,14 @@ export class Loop {
     const { subject } = this;
     await subject.prepare();
     const isOver = (): boolean => this.#cycles >= cycles || performance.now() >= untilMs;
-    while (!isOver() && problems(subject.tally) === 0) {
+    while (!isOver() && (this.#cycles === 0 || this.isClean)) {
       await this.#cycle();
       this.#cycles += 1;
       if (this.#options.faults === undefined && this.#cycles % PAUSE_EVERY === 0) await this.#pause();
       if (this.#cycles % JUDGE_EVERY === 0 || isOver()) await this.#judge();
     }
     subject.close();
+    this.#memory?.close();
   }
 
   async #cycle(): Promise<void> {
@@ -234,6 +241,7 @@ export class Loop {
     await this.#startAll();
     await this.#endLoad();
     await this.subject.judge();
+    await this.subject.slowReaders?.hold();
     this.#refuseEnded();
   }
 
@@ -252,13 +260,21 @@ export class Loop {
 
   describeKills(): string {
     const kills = [...this.#kills].sort(([a], [b]) => (a < b ? -1 : 1));
-    if (this.#options.faults !== undefined) return describeFaults(kills);
+    if (this.#options.faults !== undefined) return [...this.#describeReaders(), describeFaults(kills)].join("\n");
     const lines = [`killed at (operations indeterminate there): ${kills.map(([point, each]) => textOf(point, each)).join(", ")}`];
     const never = this.subject.points.filter((point) => !this.#kills.has(point));
     const idle = kills.filter(([point, { indeterminate }]) => point !== ELSEWHERE && indeterminate === 0).map(([point]) => point);
     if (idle.length > 0) lines.push(`does not count, nothing was indeterminate: ${idle.join(", ")}`);
     if (never.length > 0) lines.push(`not reached: ${never.join(", ")}`);
-    return lines.map((line) => `  ${line}`).join("\n");
+    return [...this.#describeReaders(), ...lines.map((line) => `  ${line}`)].join("\n");
+  }
+
+  #describeReaders(): readonly string[] {
+    const { slowReaders, service } = this.subject;
+    if (slowReaders === undefined) return [];
+    const memory = `at most ${Math.ceil(this.#memory!.peakMiB)} MiB (limit ${RESIDENT_MIB_MAX})`;
+    const problem = this.#memory!.problem(service);
+    return [`  ${slowReaders.describe()}; ${service} had ${memory}`, ...(problem === undefined ? [] : [`  ${problem}`])];
   }
 }
 

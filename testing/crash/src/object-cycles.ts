@@ -17,6 +17,7 @@ import { ObjectAdminService } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
 import { earlyHit, failpointsIn } from "./failpoints.ts";
 import { AnnouncedBuckets } from "./objects/announced-buckets.ts";
+import { Downloads } from "./readers/downloads.ts";
 import { newTally, type Subject } from "./subject.ts";
 
 const HOUR_MS = 3_600_000;
@@ -83,9 +84,11 @@ export class ObjectSubject implements Subject {
   readonly #s3: S3Client;
   readonly #model: Possible[] = Array.from({ length: KEYS }, () => new Set([""]));
   readonly #announced: AnnouncedBuckets | undefined;
+  /** Slow ones; with the events alone. */
+  readonly slowReaders: Downloads | undefined;
   #operations = 0;
 
-  /** `eventsWorker`: the dedup-worker that events go to, by name; undefined: without buckets of versions, locks, rules and events. */
+  /** `eventsWorker`: the dedup-worker that events go to, by name; undefined: without buckets of versions, locks, rules and events, and without slow downloads. */
   constructor(constellation: Constellation, grpc: PlainGrpc, eventsWorker?: string) {
     this.#constellation = constellation;
     this.#grpc = grpc;
@@ -94,6 +97,7 @@ export class ObjectSubject implements Subject {
     this.points = eventsWorker === undefined ? all : [...FIRST, ...all.filter((point) => !FIRST.includes(point))];
     this.beside = eventsWorker === undefined ? [] : [eventsWorker];
     const { s3, tally, notes } = { s3: this.#s3, tally: this.tally, notes: this.notes };
+    this.slowReaders = eventsWorker === undefined ? undefined : new Downloads({ constellation, bucket: PROBES, tally, notes });
     this.#announced =
       eventsWorker === undefined
         ? undefined
@@ -109,6 +113,7 @@ export class ObjectSubject implements Subject {
   async prepare(): Promise<void> {
     for (const Bucket of [BUCKET, PROBES]) await this.#s3.send(new CreateBucketCommand({ Bucket }));
     await this.#announced?.prepare();
+    await this.slowReaders?.prepare();
   }
 
   /** One writer per key, until told to stop. Failures are doubts, told apart by what is read later. */
@@ -119,7 +124,7 @@ export class ObjectSubject implements Subject {
         await this.#change(at).catch(() => sleep(5));
       }
     };
-    await Promise.all([...this.#model.map((_, at) => writer(at)), this.#announced?.work(signal)]);
+    await Promise.all([...this.#model.map((_, at) => writer(at)), this.#announced?.work(signal), this.slowReaders?.work(signal)]);
   }
 
   /** Everything is what it may be and announced as it was, nothing leaks, nothing dangles. */
@@ -139,6 +144,7 @@ export class ObjectSubject implements Subject {
 
   close(): void {
     this.#s3.destroy();
+    this.slowReaders?.close();
   }
 
   /** Whatever clocks did, a write is taken. Behind a step the client learns the server's time from a first refusal. */

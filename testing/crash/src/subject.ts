@@ -21,6 +21,17 @@ export function problems({ lost, dirty, leaked, dangling, duplicated }: Tally): 
   return lost + dirty + leaked + dangling + duplicated;
 }
 
+/** While nothing dies, so long: pages and chunks that a process would keep for clients that read nothing are in its memory then. */
+export const HOLD_MS = 3_000;
+
+/** Clients that read slowly or not at all. */
+export interface SlowReaders {
+  /** For HOLD_MS all of those that read nothing, while all processes run and no other work is under way. */
+  hold(): Promise<void>;
+  /** What they came to, for the closing lines. */
+  describe(): string;
+}
+
 /** A service under crash loops: its work, and how to judge what is left. */
 export interface Subject {
   readonly service: Service;
@@ -39,6 +50,8 @@ export interface Subject {
   /** How far the wall clock of a process is off in some lives, in turn. */
   readonly clockStepsMs: readonly number[];
   readonly tally: Tally;
+  /** Where there are any, the memory of its processes is bounded. */
+  readonly slowReaders: SlowReaders | undefined;
   /** What was wrong, in words. */
   readonly notes: readonly string[];
   /** At which passing of the point the kill comes in that cycle; points on the way of a start are passed once. */

@@ -14,6 +14,14 @@ interface LoaderModule {
   loadSync(files: readonly string[], options: object): object;
 }
 
+/** A stream in both directions; nothing is read from it until there is a listener for "data", or it is iterated over. */
+export interface PlainStream extends AsyncIterable<unknown> {
+  write(message: object): void;
+  on(event: "error" | "close", listener: () => void): void;
+  cancel(): void;
+}
+
+type StreamMethod = (metadata: object) => PlainStream;
 type UnaryMethod = (request: object, metadata: object, options: object, done: (error: Error | null, response: object) => void) => void;
 
 /** The calls of one service; the contract's types say what goes in and what comes out. */
@@ -24,13 +32,18 @@ export interface PlainService<S extends ServiceContract<object>> {
     token?: string,
     more?: Readonly<Record<string, string>>,
   ): Promise<ResponseOf<S, Name>>;
+  /** A method that streams both ways; its messages are of the types of the .proto file. */
+  stream(method: string): PlainStream;
   close(): void;
 }
 
 const CALL_TIMEOUT_MS = 30_000;
 
+/** `own`: a connection that no other service object of this process shares: what is not read on it holds up nothing else. */
+export type PlainConnection = "shared" | "own";
+
 /** A service at one address. */
-export type PlainGrpc = <S extends ServiceContract<object>>(address: string, service: S) => PlainService<S>;
+export type PlainGrpc = <S extends ServiceContract<object>>(address: string, service: S, connection?: PlainConnection) => PlainService<S>;
 
 export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
   const grpc = load("@grpc/grpc-js") as GrpcModule;
@@ -52,12 +65,14 @@ export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
       options,
     ),
   );
-  return <S extends ServiceContract<object>>(address: string, { name }: S): PlainService<S> => {
+  return <S extends ServiceContract<object>>(address: string, { name }: S, connection: PlainConnection = "shared"): PlainService<S> => {
     const Service = name.split(".").reduce<unknown>((scope, part) => (scope as Record<string, unknown>)[part], loaded) as new (
       address: string,
       credentials: unknown,
-    ) => Record<string, UnaryMethod> & { close(): void };
-    const stub = new Service(address, grpc.credentials.createInsecure());
+      options: object,
+    ) => Record<string, UnaryMethod & StreamMethod> & { close(): void };
+    const channel = connection === "own" ? { "grpc.use_local_subchannel_pool": 1 } : {};
+    const stub = new Service(address, grpc.credentials.createInsecure(), channel);
     return {
       call<Name extends UnaryName<S>>(
         method: Name,
@@ -74,6 +89,7 @@ export function plainGrpc({ load, protoFolder }: Installed): PlainGrpc {
           );
         });
       },
+      stream: (method) => stub[method]!(new grpc.Metadata()),
       close: () => stub.close(),
     };
   };

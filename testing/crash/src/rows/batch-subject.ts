@@ -34,6 +34,7 @@ export class BatchSubject implements Subject {
   readonly worksThroughRestarts = true;
   readonly clockStepsMs = [];
   readonly tally = newTally();
+  readonly slowReaders = undefined;
   readonly notes: string[] = [];
   readonly #connect: () => Promise<ConcordClient>;
   readonly #batches: Batch[] = [];

@@ -56,6 +56,7 @@ export class RowSubject implements Subject {
   readonly worksThroughRestarts = true;
   readonly clockStepsMs = CLOCK_STEPS_MS;
   readonly tally = newTally();
+  readonly slowReaders = undefined;
   readonly notes: string[] = [];
   readonly #random: () => number;
   readonly #connect: () => Promise<ConcordClient>;
