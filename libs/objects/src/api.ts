@@ -21,7 +21,7 @@ import type {
 export interface UploadBody {
   /** Announced length of the decoded body; undefined: unknown until its end. */
   readonly lengthBytes: number | undefined;
-  /** Throws when the client breaks off or what it signed or announced does not hold. */
+  /** Throws when the client breaks off or what it signed or announced does not hold. A chunk is the reader's until it asks for the next one. */
   readonly chunks: AsyncIterable<Uint8Array>;
   /** After the last chunk: the digests. Throws when one that was announced, also in a trailer, is not that of the bytes. */
   finish(): { readonly md5Hex: string; readonly checksum: StoredChecksum | undefined };

@@ -1,6 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { ConcordError } from "@concord/runtime";
+import type { UploadBody } from "./api.ts";
 import { OBJECT_LIMITS } from "./limits.ts";
 import {
   bodyOf,
@@ -71,6 +72,72 @@ test("put: a body in chunks of any size: written in large ones, whole", async ()
       assert.deepEqual(await get(fixture, "k"), manyBytes(bytes, 3));
     }
     assert.equal(writes.length, 2 * Math.ceil(bytes / writeBytes));
+  }
+});
+
+/** A body in whole chunks, all in one memory that is overwritten when the next one is requested, as those of copies are. */
+function reusing(bytes: Uint8Array, memory: Uint8Array, unannounced: boolean): UploadBody {
+  // oxlint-disable-next-line require-await
+  async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    for (let at = 0; at < bytes.length; at += memory.length) {
+      const part = bytes.subarray(at, at + memory.length);
+      memory.set(part);
+      yield memory.subarray(0, part.length);
+      memory.fill(255);
+    }
+  }
+  return { ...bodyOf(bytes, { unannounced }), chunks: chunks() };
+}
+
+test("put: chunks as large as a write, in memory that is used again: written without a copy, but for the last; whole", async () => {
+  const writeBytes = 4096;
+  for (const [bytes, unannounced, uncopied] of [
+    [4096, false, 0],
+    [3 * 4096 - 1, false, 2],
+    [3 * 4096, false, 2],
+    [3 * 4096 + 1, false, 3],
+    [3 * 4096, true, 0],
+  ] as const) {
+    const fixture = await openPhotos({ limits: { writeBytes, inlineBytesMax: 100 } });
+    const memory = new Uint8Array(writeBytes);
+    const written: { readonly bytes: number; readonly isCopy: boolean }[] = [];
+    const create = fixture.data.create.bind(fixture.data);
+    fixture.data.create = async (oid, description) => {
+      const writer = await create(oid, description);
+      const write = (part: Uint8Array): Promise<void> => {
+        written.push({ bytes: part.length, isCopy: part.buffer !== memory.buffer });
+        return writer.write(part);
+      };
+      return { write, seal: () => writer.seal(), abandon: () => writer.abandon() };
+    };
+    const body = reusing(manyBytes(bytes, 5), memory, unannounced);
+    await fixture.store.putObject({ bucket: "photos", key: "k", body, attributes: NO_ATTRIBUTES, precondition: {} });
+    assert.deepEqual(await get(fixture, "k"), manyBytes(bytes, 5));
+    assert.equal(written.filter(({ isCopy }) => !isCopy).length, uncopied);
+    assert.equal(written.length, Math.ceil(bytes / writeBytes));
+    assert.equal(written.at(-1)!.isCopy, true);
+  }
+});
+
+test("put: a short chunk, then ones as large as a write, then a short one again: stored in their order", async () => {
+  const fixture = await openPhotos({ limits: { writeBytes: 4096, inlineBytesMax: 100 } });
+  for (const lengths of [
+    [1000, 4096, 4096, 500],
+    [4096, 1000, 4096, 4096],
+    [0, 4096, 3096, 1000, 4096, 4096, 1],
+  ]) {
+    const bytes = manyBytes(
+      lengths.reduce((sum, length) => sum + length, 0),
+      7,
+    );
+    let at = 0;
+    // oxlint-disable-next-line require-await
+    async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+      for (const length of lengths) yield bytes.slice(at, (at += length));
+    }
+    const body = { ...bodyOf(bytes), chunks: chunks() };
+    await fixture.store.putObject({ bucket: "photos", key: "k", body, attributes: NO_ATTRIBUTES, precondition: {} });
+    assert.deepEqual(await get(fixture, "k"), bytes);
   }
 });
 

@@ -14,7 +14,12 @@ export const VERSION_ROUNDS = 4;
 const WARM_UP_SECONDS = 1;
 
 export type Versions = "off" | "on";
-export type VersionedOperation = "PUT" | "GET";
+/**
+ * PUT: overwrites of the same keys, after which a bucket with versions has more rows than one without: unlike work, as a client meets it.
+ * PUT of new keys: both keep all that was uploaded; in buckets of their round.
+ */
+export const VERSIONED_OPERATIONS = ["PUT", "PUT of new keys", "GET"] as const;
+export type VersionedOperation = (typeof VERSIONED_OPERATIONS)[number];
 
 export interface VersionsLine extends LoadResult {
   readonly versions: Versions;
@@ -30,32 +35,46 @@ interface VersionsTarget {
 /** Each round writes and reads both buckets; the first one to go alternates. */
 export async function measureVersions(target: VersionsTarget, seconds: number): Promise<VersionsLine[]> {
   const { requests } = target;
-  await requests.send("PUT", `/${bucketOf("off")}`);
-  await requests.send("PUT", `/${bucketOf("on")}`);
-  const enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
-  await requests.send("PUT", `/${bucketOf("on")}?versioning=`, Buffer.from(enabled));
+  await makeBuckets(requests);
   const lines: VersionsLine[] = [];
   for (let round = 0; round < VERSION_ROUNDS; round += 1) {
     const order: readonly Versions[] = round % 2 === 0 ? ["off", "on"] : ["on", "off"];
-    for (const operation of ["PUT", "GET"] as const) {
-      for (const versions of order) lines.push(await measure(target, { versions, operation, seconds }));
+    await makeBuckets(requests, round);
+    for (const operation of VERSIONED_OPERATIONS) {
+      for (const versions of order) lines.push(await measure(target, { versions, operation, seconds, round }));
     }
   }
   return lines;
 }
 
-const bucketOf = (versions: Versions): string => `versions-${versions}`;
+async function makeBuckets(requests: S3Requests, round?: number): Promise<void> {
+  for (const versions of ["off", "on"] as const) await requests.send("PUT", `/${bucketOf(versions, round)}`);
+  const enabled = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+  await requests.send("PUT", `/${bucketOf("on", round)}?versioning=`, Buffer.from(enabled));
+}
 
-async function measure(
-  { requests, pids }: VersionsTarget,
-  { versions, operation, seconds }: { readonly versions: Versions; readonly operation: VersionedOperation; readonly seconds: number },
-): Promise<VersionsLine> {
+const bucketOf = (versions: Versions, round?: number): string => ["versions", versions, ...(round === undefined ? [] : [round])].join("-");
+
+/** What the n-th request names. */
+export function pathOf({ versions, operation, round }: Omit<Measurement, "seconds">, nth: number): string {
+  return operation === "PUT of new keys" ? `/${bucketOf(versions, round)}/${nth}` : `/${bucketOf(versions)}/${nth % KEYS}`;
+}
+
+interface Measurement {
+  readonly versions: Versions;
+  readonly operation: VersionedOperation;
+  readonly seconds: number;
+  readonly round: number;
+}
+
+async function measure({ requests, pids }: VersionsTarget, measurement: Measurement): Promise<VersionsLine> {
+  const { versions, operation, seconds } = measurement;
   const body = randomBytes(BYTES);
   let next = 0;
   const work = async (): Promise<void> => {
     next += 1;
-    const path = `/${bucketOf(versions)}/${next % KEYS}`;
-    if (operation === "PUT") await requests.send("PUT", path, body);
+    const path = pathOf(measurement, next);
+    if (operation !== "GET") await requests.send("PUT", path, body);
     else if ((await requests.send("GET", path)).bytes !== BYTES) throw new Error(`GET ${path} came back short`);
   };
   const cpu = (): number => pids.reduce((sum, pid) => sum + cpuSeconds(pid), 0);

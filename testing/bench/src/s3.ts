@@ -13,7 +13,7 @@ import { startRadosgw } from "./radosgw.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
 import { S3Requests } from "./s3-requests.ts";
-import { measureVersions, versionsCost, versionsTable, type VersionsCost, type VersionsLine } from "./s3-versions.ts";
+import { measureVersions, VERSIONED_OPERATIONS, versionsCost, versionsTable, type VersionsCost, type VersionsLine } from "./s3-versions.ts";
 
 const KIB = 1024;
 const MIB = KIB * KIB;
@@ -254,7 +254,7 @@ function report(options: BenchOptions, { lines, overwrites, versions }: Measured
     console.log(`collection: ${collection.cpuUsPerBlob.toFixed(0)} us of CPU per blob`);
     console.log(`PUT with collection / without = ${collection.byRate.toFixed(2)}x by rate, ${collection.byCpu.toFixed(2)}x by CPU`);
   }
-  const versionCosts = versions.length === 0 ? [] : [versionsCost(versions, "PUT"), versionsCost(versions, "GET")];
+  const versionCosts = versions.length === 0 ? [] : VERSIONED_OPERATIONS.map((operation) => versionsCost(versions, operation));
   if (versions.length > 0) console.log(`\nA bucket that keeps versions beside one that does not, 4 KiB:\n\n${versionsTable(versions)}\n`);
   for (const cost of versionCosts) printVersions(cost);
   const figures = { lines, ratios, overwrites, collection, versions, versionCosts };

@@ -222,6 +222,17 @@ async function moveRow(fixture: Fixture, from: string, to: string): Promise<void
   await fixture.metadata.commit({ partition: bucketPartition("photos", 0), conditions: [], writes: [{ kind: "put", row: written }] });
 }
 
+test("[OGD24] encrypted put: chunks as large as a write: sealed one by one, the last as the last; given back whole", async () => {
+  for (const bytes of [FRAME_BYTES, 3 * FRAME_BYTES - 1, 3 * FRAME_BYTES, 3 * FRAME_BYTES + 17]) {
+    const fixture = await open({ limits: { ...LIMITS, writeBytes: FRAME_BYTES } });
+    const body = bodyOf(manyBytes(bytes), { chunkBytes: FRAME_BYTES });
+    const encryption = { kind: "managed" } as const;
+    await fixture.store.putObject({ bucket: "photos", key: "k", body, attributes: NO_ATTRIBUTES, precondition: {}, encryption });
+    assert.deepEqual(await get(fixture, "k"), manyBytes(bytes));
+    assert.deepEqual(faultsOf(fixture), []);
+  }
+});
+
 test("[OGD23] encryption: one data key per object, one frame key per blob: equal plaintexts have nothing in common", async () => {
   const fixture = await open();
   const content = new Uint8Array(2 * FRAME_BYTES);

@@ -526,4 +526,10 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
       },
     ],
   },
+  {
+    name: "large-commit-never-leaves",
+    about: "A large commit that ended is still counted as on its way: after a while every large commit is refused.",
+    scenario: "txn",
+    edits: [{ file: "libs/transactions/src/large-commits.ts", search: "        this.#bytes -= bytes;\n", replace: "" }],
+  },
 ];

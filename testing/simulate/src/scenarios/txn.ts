@@ -5,31 +5,38 @@ import type { Cluster } from "../cluster.ts";
 import { reportBug } from "../outcome.ts";
 import type { Outcomes } from "../run-seed.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
+import { Documents, DOCUMENTS_TABLES } from "./documents.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4n;
 const ACCOUNTS = 5n;
 const START_BALANCE = 100n;
 const TABLES = [...LISTS_TABLES, "CREATE TABLE accounts (bank bigint, account bigint, balance bigint, PRIMARY KEY (bank, account))"];
+/** Seeds whose clients think this long have one that writes documents, the others run as they did before there were any. */
+const DOCUMENTS_THINK_MS = 20;
 
 interface Run {
   readonly lists: ListRun;
   readonly bankReads: BankRead[][];
+  readonly documents: Documents | undefined;
 }
 
-/** List-append and bank transactions through the client library: strictly serializable whatever fails. */
+/** List-append, bank and document transactions through the client library: strictly serializable whatever fails. */
 export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const { world, swarm } = cluster;
   const banks = Array.from({ length: Number(ENTITIES) }, () => [] as BankRead[]);
   const lists = newListRun(cluster, Number(ENTITIES), 0);
-  const run: Run = { lists, bankReads: banks };
-  const { admin, clients } = await startAll(cluster, TABLES);
+  const documents = swarm.clients > 2 && swarm.thinkMs === DOCUMENTS_THINK_MS ? new Documents(cluster) : undefined;
+  const run: Run = { lists, bankReads: banks, documents };
+  const { admin, clients } = await startAll(cluster, documents === undefined ? TABLES : [...TABLES, ...DOCUMENTS_TABLES]);
   await world.complete(openBanks(admin.db), 60_000);
-  const work = clients.map(({ db, env }, at) =>
-    swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(lists, db, env, `c${at}`),
-  );
+  const work = clients.map(({ db, env }, at) => {
+    if (documents !== undefined && at === 1) return documents.write(db, env);
+    return swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(lists, db, env, `c${at}`);
+  });
   await runFaults(cluster, COORDINATOR_POINTS, rottingOf(cluster));
   lists.isOver = true;
+  if (documents !== undefined) documents.isOver = true;
   await finish(cluster, work);
   await readAll(run, admin.db);
   judgeLists(lists);
@@ -94,12 +101,13 @@ async function sumBank(bankReads: BankRead[][], db: ConcordClient, bank: bigint,
   bankReads[Number(bank)]!.push({ name, balances });
 }
 
-/** All is quiet: every list and every bank. This is also the proof of progress. */
-async function readAll({ lists, bankReads }: Run, db: ConcordClient): Promise<void> {
+/** All is quiet: every list, every bank and every document. This is also the proof of progress. */
+async function readAll({ lists, bankReads, documents }: Run, db: ConcordClient): Promise<void> {
   const { world } = lists.cluster;
   const read = async (): Promise<void> => {
     await readLists(lists, db, RECOVERY_MS);
     for (let bank = 0n; bank < ENTITIES; bank += 1n) await readBank(bankReads, db, bank, "final", RECOVERY_MS);
+    await documents?.judge(db, RECOVERY_MS);
   };
   await world.complete(read(), 10 * RECOVERY_MS).catch((thrown: unknown) => world.violation("liveness", `final reads: ${String(thrown)}`));
 }
