@@ -83,8 +83,15 @@ export class AnnouncedBuckets {
         continue;
       }
       const late = open.map((text): Finding => ({ kind: "lost", text: `${bucket.name}: ${text}, ${QUIET_MS / 1000} s after the load` }));
-      const damaged = (await bucket.verify(listed)).map((text): Finding => ({ kind: "lost", text }));
-      this.#report([...findings, ...damaged, ...(isOver ? late : [])]);
+      const { wrong, gone } = await bucket.verify(listed);
+      this.#report(wrong.map((text): Finding => ({ kind: "lost", text })));
+      // Removed since it was listed: a newer list has it no more, or else it is lost.
+      if (gone.length > 0 && !isOver) {
+        await sleep(LOOK_MS);
+        continue;
+      }
+      const unread = gone.map((name): Finding => ({ kind: "lost", text: `${bucket.name}: ${name} is listed and cannot be read` }));
+      this.#report([...findings, ...unread, ...(isOver ? late : [])]);
       bucket.ledger.decide(listed, bucket.fateOf);
       return;
     }

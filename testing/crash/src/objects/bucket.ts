@@ -17,6 +17,8 @@ const KIB = 1024;
 /** In the row, one block of a blob, several blocks. */
 const SIZES = [200, 16 * KIB + 1, 90 * KIB];
 const READERS = 8;
+/** Answers to a read of what is not there. */
+const GONE = new Set(["NoSuchVersion", "NoSuchKey"]);
 /** Of all parts of an object but the last: what S3 demands of them. */
 export const PART_BYTES = 5 * KIB * KIB;
 
@@ -115,21 +117,36 @@ export class LoggedBucket {
     return [...objects, ...markers];
   }
 
-  /** Every version byte by byte; what is wrong, in words. */
-  async verify(listed: readonly ListedVersion[]): Promise<readonly string[]> {
+  /**
+   * Every version byte by byte. `wrong`: in words. `gone`: not there any more; a rule may have removed them since they were listed, which a
+   * judgement of a newer list says.
+   */
+  async verify(listed: readonly ListedVersion[]): Promise<{ readonly wrong: readonly string[]; readonly gone: readonly string[] }> {
     const wrong = this.#wrong;
     this.#wrong = [];
+    const gone: string[] = [];
     const waiting = listed.filter(({ etag }) => etag !== undefined).values();
     const read = async (): Promise<void> => {
       for (const { key, id, etag } of waiting) {
-        const version = id === "null" ? {} : { VersionId: id };
-        const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, ...version }));
-        const found = etagLike(etag!, await Body!.transformToByteArray());
-        if (found !== etag) wrong.push(`${this.name}: ${key}?versionId=${id} has bytes of ${found}, not ${etag}`);
+        const body = await this.#bytes({ key, id });
+        const found = body === undefined ? undefined : etagLike(etag!, body);
+        if (found === undefined) gone.push(`${key}?versionId=${id}`);
+        else if (found !== etag) wrong.push(`${this.name}: ${key}?versionId=${id} has bytes of ${found}, not ${etag}`);
       }
     };
     await Promise.all(Array.from({ length: READERS }, read));
-    return wrong;
+    return { wrong, gone };
+  }
+
+  async #bytes({ key, id }: VersionName): Promise<Uint8Array | undefined> {
+    const version = id === "null" ? {} : { VersionId: id };
+    try {
+      const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, ...version }));
+      return await Body!.transformToByteArray();
+    } catch (error) {
+      if (GONE.has((error as Partial<Error>).name ?? "")) return undefined;
+      throw error;
+    }
   }
 
   /** Counted; what was refused must not be announced. */
