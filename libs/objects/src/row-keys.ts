@@ -139,6 +139,8 @@ export function partKey(key: string, uploadId: bigint, number: number): Uint8Arr
 /** All parts of an upload. */
 export const partSpan = (key: string, uploadId: bigint): KeySpan => spanOf(keyed(PART, key).u64(uploadId).finish());
 
+export const isPartKey = (rowKey: Uint8Array): boolean => rowKey[0] === PART;
+
 export function numberOfPart(rowKey: Uint8Array): number {
   return new ByteReader(rowKey.subarray(rowKey.length - 4)).u32();
 }

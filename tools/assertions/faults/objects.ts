@@ -438,8 +438,8 @@ const SEEDS: readonly Seed[] = [
   [
     "OGD11: parts go once no object is made of them, nor can be",
     "garbage/collect-row",
-    "  if ([headRow, nullRow, versionRow].some(isNamedBy) || (upload",
-    "  if ([nullRow].some(isNamedBy) || (upload",
+    "  if (isUsed || isOpen) {",
+    "  if (isOpen) {",
     COLLECTION,
   ],
   [

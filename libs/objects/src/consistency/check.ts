@@ -9,6 +9,7 @@ import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
 import type { Row } from "../row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import { strayBodies, type StrayBody } from "./body-findings.ts";
+import { strayParts } from "./part-findings.ts";
 import { danglingOf, inspecting, inspectOrDamaged, readableRow, type DanglingReference } from "./row-findings.ts";
 
 export interface LeakedBlob {
@@ -23,7 +24,7 @@ export interface ConsistencyReport {
   readonly inGarbage: number;
   /** Not named, but above the low-water mark of an epoch that is open or not recovered: an upload in flight, or recovery's. */
   readonly inFlight: number;
-  /** Blobs that no row names and no recovery or collection looks at again. Expected: none (OGD9). */
+  /** Blobs that no row names, or only rows of parts that nothing counts on, and no recovery or collection looks at again. Expected: none (OGD9). */
   readonly leaked: readonly LeakedBlob[];
   readonly leakedBytes: number;
   /** Bodies beside rows that no version names. Expected: none. */
@@ -41,6 +42,8 @@ interface Named {
   readonly garbage: Set<Oid>;
   readonly dangling: DanglingReference[];
   readonly strayBodies: StrayBody[];
+  /** Of parts that nothing counts on. */
+  readonly strayParts: Map<Oid, LeakedBlob>;
   corruptRows: number;
 }
 
@@ -51,12 +54,12 @@ interface Named {
 export async function checkConsistency(context: ObjectStoreContext): Promise<ConsistencyReport> {
   // Blobs before rows: a blob that is named later than it was listed was in flight then.
   const blobs = await listBlobs(context);
-  const named: Named = { references: new Set(), garbage: new Set(), dangling: [], strayBodies: [], corruptRows: 0 };
+  const named: Named = { references: new Set(), garbage: new Set(), dangling: [], strayBodies: [], strayParts: new Map(), corruptRows: 0 };
   await scanPartition(context, SYSTEM_PARTITION, named);
   for await (const { row } of scanBuckets(context))
     for (let shard = 0; shard < row.shards; shard += 1) await scanPartition(context, bucketPartition(row.name, shard), named);
   const watched = await watchedFrom(context);
-  const leaked: LeakedBlob[] = [];
+  const leaked: LeakedBlob[] = [...named.strayParts.values()];
   let inFlight = 0;
   for (const oid of blobs) {
     if (named.references.has(oid) || named.garbage.has(oid)) continue;
@@ -113,6 +116,7 @@ async function scanPartition(context: ObjectStoreContext, partition: string, nam
     }
     named.dangling.push(...(await danglingOf(context, partition, page, inspecting(context))));
     named.strayBodies.push(...(await strayBodies(context, partition, page)));
+    for (const { blobs } of await strayParts(context, partition, page)) for (const blob of blobs) named.strayParts.set(blob.oid, blob);
     if (page.length < PAGE) return;
     from = afterKey(page.at(-1)!.key);
   }

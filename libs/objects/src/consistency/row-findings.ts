@@ -106,8 +106,8 @@ export function blobOf(row: Row): { readonly oid: Oid; readonly lengthBytes: num
   return { oid: named.oid, lengthBytes: sealedLength(named.lengthBytes) };
 }
 
-/** Part rows of an upload that is garbage: their blobs go before they do. */
-async function garbageUploads(context: ObjectStoreContext, partition: string): Promise<readonly Uint8Array[]> {
+/** Where part rows of uploads begin that are garbage: their blobs go before they do. */
+export async function garbageUploads(context: ObjectStoreContext, partition: string): Promise<readonly Uint8Array[]> {
   const spans: Uint8Array[] = [];
   let { from } = garbageSpan();
   const { to } = garbageSpan();
@@ -122,7 +122,7 @@ async function garbageUploads(context: ObjectStoreContext, partition: string): P
   }
 }
 
-const isGarbageOfUpload = (prefixes: readonly Uint8Array[], rowKey: Uint8Array): boolean =>
+export const isGarbageOfUpload = (prefixes: readonly Uint8Array[], rowKey: Uint8Array): boolean =>
   prefixes.some((prefix) => prefix.every((byte, at) => rowKey[at] === byte));
 
 /** Rows of parts that the object counts on. */

@@ -9,6 +9,7 @@ import type { ScrubCounts, ScrubPlace } from "../rows.ts";
 import { leakedOf } from "./leaks.ts";
 import { SCRUB_PAGE, SCRUB_PAGE_BYTES, SCRUB_ROW_BYTES } from "./limits.ts";
 import { removeStray, strayBodies, type StrayBody } from "./body-findings.ts";
+import { collectStray, strayParts, type StrayUpload } from "./part-findings.ts";
 import { blobOf, danglingOf, inspecting, isReadFailure, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
 
 /** What is wrong, as an operator looks for it. */
@@ -71,7 +72,7 @@ export async function scrubPage(
   }
 }
 
-/** Reports: what to do with an object whose data is gone is its owner's decision. A body that no version names is removed. */
+/** Reports: what to do with an object whose data is gone is its owner's decision. A body that no version names is removed, parts that nothing counts on become garbage. */
 async function scrubRows(
   context: ObjectStoreContext,
   { bucket, shard, from }: Extract<ScrubPlace, { readonly kind: "rows" }>,
@@ -97,10 +98,14 @@ async function scrubRows(
     return check(oid, lengthBytes);
   });
   const strays = await mendedStrays(context, partition, page);
+  const parts = (await mendedParts(context, partition, bucket, page)).flatMap(({ key, blobs: left }) =>
+    left.map((blob) => ({ ...blob, key })),
+  );
   await meter(page.length * SCRUB_ROW_BYTES);
   const findings = [
     ...dangling.map(findingOf),
     ...strays.map(({ rowKey, key, lengthBytes }) => ({ kind: "leaked", partition, rowKey: toHex(rowKey), key, lengthBytes }) as const),
+    ...parts.map(({ oid, key, lengthBytes }) => ({ kind: "leaked", oid, bucket, key, lengthBytes }) as const),
     ...unreadable.map((key) => ({ kind: "unreadable", partition, rowKey: toHex(key) }) as const),
   ];
   const damaged = findings.filter(({ kind }) => kind === "damaged").length;
@@ -109,8 +114,8 @@ async function scrubRows(
     rows: page.length,
     blobs,
     bytes,
-    leaked: strays.length,
-    leakedBytes: strays.reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
+    leaked: strays.length + parts.length,
+    leakedBytes: [...strays, ...parts].reduce((sum, { lengthBytes }) => sum + lengthBytes, 0),
     dangling: dangling.length - damaged,
     damaged,
     unreadableRows: unreadable.length,
@@ -123,6 +128,20 @@ async function mendedStrays(context: ObjectStoreContext, partition: string, page
   const strays: StrayBody[] = [];
   for (const stray of await strayBodies(context, partition, page)) if (await removeStray(context, stray)) strays.push(stray);
   return strays;
+}
+
+/** Parts that nothing counts on: garbage from here on. */
+async function mendedParts(
+  context: ObjectStoreContext,
+  partition: string,
+  bucket: string,
+  page: readonly MetadataRow[],
+): Promise<readonly StrayUpload[]> {
+  const mended: StrayUpload[] = [];
+  for (const stray of await strayParts(context, partition, page)) {
+    if (await collectStray(context, partition, bucket, stray)) mended.push(stray);
+  }
+  return mended;
 }
 
 /** At least one row, and what its blobs hold is bounded: the place is recorded soon enough. */

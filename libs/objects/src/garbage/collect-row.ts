@@ -1,24 +1,14 @@
 // Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
-import type { MetadataRow, MetadataWrite, BlobDescription, BlobState, Oid } from "@concord/ports";
+import type { MetadataWrite, BlobDescription, BlobState, Oid } from "@concord/ports";
 import { assert, unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { objectOf } from "../head-row.ts";
+import { useOfUpload } from "../multipart/object-of-upload.ts";
 import { partitionOf } from "../recovery/decide-blobs.ts";
 import { isNamed } from "../recovery/older-versions.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import {
-  afterKey,
-  garbageKey,
-  headKey,
-  lastNumberKey,
-  nullVersionKey,
-  partSpan,
-  uploadKey,
-  doneUploadKey,
-  versionKey,
-} from "../row-keys.ts";
-import type { GcEntry, UploadRow } from "../rows.ts";
+import { afterKey, garbageKey, lastNumberKey, partSpan } from "../row-keys.ts";
+import type { GcEntry } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
 export interface CollectedRow {
@@ -110,41 +100,19 @@ async function collectUpload(
   asOfMs: number,
 ): Promise<CollectedRow> {
   const { key } = garbage;
-  const keys = [headKey(key), nullVersionKey(key), uploadKey(key, uploadId), doneUploadKey(key, uploadId)];
-  const [headRow, nullRow, openRow, doneRow] = await context.metadata.read(partition, keys);
-  const uploadRow = openRow ?? doneRow;
-  const upload = uploadRow === undefined ? undefined : { version: uploadRow.version, row: decodeRowAs("upload", uploadRow.value) };
-  const versionRow = upload === undefined ? undefined : await versionOfUpload(context, partition, key, upload.row);
-  const isNamedBy = (row: MetadataRow | undefined): boolean => {
-    const content = objectOf(row)?.row.content;
-    return content?.kind === "parts" && content.uploadId === uploadId;
-  };
-  if ([headRow, nullRow, versionRow].some(isNamedBy) || (upload !== undefined && upload.row.state.kind !== "done")) {
+  const { upload, isNamed: isUsed } = await useOfUpload(context, partition, key, uploadId);
+  const isOpen = upload !== undefined && upload.row.state.kind !== "done";
+  if (isUsed || isOpen) {
     const parts = await partsOf(context, partition, key, uploadId);
     return { blobs: 0, bytes: 0, referenced: parts.map(({ oid }) => oid), instead: await again(context, garbage, garbage.what) };
   }
-  assert(
-    upload === undefined || (upload.row.state.kind === "done" && !isNamedBy(versionRow) && !isNamedBy(headRow)),
-    "OGD11: parts go once no object is made of them, nor can be",
-  );
+  assert(!isUsed && !isOpen, "OGD11: parts go once no object is made of them, nor can be");
   const removed = await collectParts(context, partition, key, uploadId);
   context.failpoint("garbage:after-parts");
   if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
-  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: uploadRow!.key }] };
+  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: upload.key }] };
   return { ...removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
-}
-
-/** The row of the version that the upload made, where it is not current. */
-async function versionOfUpload(
-  context: ObjectStoreContext,
-  partition: string,
-  key: string,
-  { state }: UploadRow,
-): Promise<MetadataRow | undefined> {
-  if (state.kind !== "done" || state.version === undefined) return undefined;
-  const [row] = await context.metadata.read(partition, [versionKey(key, state.version)]);
-  return row;
 }
 
 /** Data of a page of parts, then their rows. */

@@ -335,4 +335,17 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
       },
     ],
   },
+  {
+    name: "abort-leaves-its-parts",
+    about:
+      "An abort removes the upload without a GC entry for its parts: rows of parts that nothing counts on keep their blobs (OGD9, OGD11).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/multipart/abort-upload.ts",
+        search: "        putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),\n",
+        replace: "",
+      },
+    ],
+  },
 ];
