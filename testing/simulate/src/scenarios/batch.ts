@@ -19,6 +19,11 @@ const WORK_MS = 5_000;
 const SETTLE_MS = 9_000;
 const RECOVERY_MS = 10_000;
 const TABLE = "tokens";
+/** In seeds whose clients think this long one batch of so many is large, the others run as they did before there were any. */
+const LARGE_THINK_MS = 20;
+const LARGE_EVERY = 8;
+/** Of a few rows together: above what a coordinator warns of. */
+const LARGE_MARK_CHARACTERS = 96 * 1024;
 const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
 export const BATCH_POINTS: readonly string[] = [
   "batch:before-log",
@@ -86,18 +91,29 @@ function drawAbsence({ world, proxyAddresses }: Cluster, startMs: number): reado
 }
 
 async function writeBatches(run: Run, db: ConcordClient, env: Environment, client: string): Promise<void> {
+  const { thinkMs } = run.cluster.swarm;
   for (let n = 1; !run.isOver; n += 1) {
-    await writeBatch(run, db, env, `${client}-${n}`);
-    await sleep(env.clock, env.random.below(1 + 2 * run.cluster.swarm.thinkMs));
+    await writeBatch(run, db, env, `${client}-${n}`, thinkMs === LARGE_THINK_MS && n % LARGE_EVERY === 0 ? "large" : "small");
+    await sleep(env.clock, env.random.below(1 + 2 * thinkMs));
   }
 }
 
-async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: string): Promise<void> {
+/** Ends in spaces where it is large. */
+const markOfToken = (token: string, size: "large" | "small"): string => (size === "large" ? token.padEnd(LARGE_MARK_CHARACTERS) : token);
+
+/** A large mark that is not whole is no batch's. */
+function tokenOf(mark: string): string {
+  const token = mark.trimEnd();
+  return token.length === mark.length || mark.length === LARGE_MARK_CHARACTERS ? token : `${token} of ${mark.length} characters`;
+}
+
+async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: string, size: "large" | "small"): Promise<void> {
   const { world, swarm } = run.cluster;
+  const mark = markOfToken(token, size);
   // One row alone is a plain write: no log stands behind it, and replicas become equal all the same.
   const { puts, deletes } = env.random.below(4) === 0 ? drawRow(env) : drawRows(env);
   const writes: Write[] = [
-    ...[...puts].map((row) => ({ insert: TABLE, row: { ...keyOf(row), mark: token } })),
+    ...[...puts].map((row) => ({ insert: TABLE, row: { ...keyOf(row), mark } })),
     ...[...deletes].map((row) => ({ delete: TABLE, key: keyOf(row) })),
   ];
   const fact = { token, puts: [...puts], deletes: [...deletes] };
@@ -170,7 +186,7 @@ interface TokenRow {
   readonly mark: string;
 }
 
-const sightingOf = ({ part, line, mark }: TokenRow): Sighting => ({ row: `${part}/${line}`, token: mark });
+const sightingOf = ({ part, line, mark }: TokenRow): Sighting => ({ row: `${part}/${line}`, token: tokenOf(mark) });
 
 function keyOf(row: string): { part: bigint; line: bigint } {
   const [part = "", line = ""] = row.split("/");
@@ -221,7 +237,7 @@ async function checkReplicas(run: Run, env: Environment): Promise<void> {
 function markOf(row: Row): Sighting {
   const [part, line] = [row.key.partition[0], row.key.clustering[0]];
   const mark = row.columns.get("mark");
-  return { row: `${String(part?.value)}/${String(line?.value)}`, token: String(mark?.value) };
+  return { row: `${String(part?.value)}/${String(line?.value)}`, token: tokenOf(String(mark?.value)) };
 }
 
 async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, string>> {
