@@ -354,3 +354,30 @@ test("[OGD13] gateway: recovery cannot go on: it serves all the same, and is rec
   gate.resolve();
   await gateway.until(async () => (await gateway.admin<{ recovered: boolean }>("GetStatus")).recovered);
 });
+
+test("[OG18] gateway: rows of others do not answer any more: it ends after the grace all the same, and what was stored is there after the next start", async () => {
+  const memory = new MemoryObjectMetadata();
+  const gate = Promise.withResolvers<void>();
+  let isAway = false;
+  const answered = async <Answer>(answer: () => Promise<Answer>): Promise<Answer> => {
+    if (isAway) await gate.promise;
+    return answer();
+  };
+  const metadata: ObjectMetadata = {
+    read: (partition, keys) => answered(() => memory.read(partition, keys)),
+    range: (partition, range) => answered(() => memory.range(partition, range)),
+    readCounters: (partition, key) => answered(() => memory.readCounters(partition, key)),
+    commit: (commit) => answered(() => memory.commit(commit)),
+  };
+  const config = { metadata: "transactions" as const, coordinators: ["127.0.0.1:1"], drainGraceMs: 0 };
+  const gateway = await start({ metadata, config });
+  const Body = randomBytes(100_000);
+  await gateway.client().send(new CreateBucketCommand({ Bucket }));
+  await gateway.client().send(new PutObjectCommand({ Bucket, Key: "k", Body }));
+  isAway = true;
+  await gateway.stop();
+  isAway = false;
+  gate.resolve();
+  await gateway.start();
+  assert.deepEqual(await bytesOf(gateway.client(), "k"), Body);
+});

@@ -63,3 +63,5 @@ export const EVENT_TARGETS_MAX = 1000;
 export const EVENT_WORKERS_MAX = 64;
 /** How long the answer to rules of events waits for a target that takes s3:TestEvent. */
 export const EVENT_TEST_MS = 3_000;
+/** How long a stop waits at least for rows that others keep. */
+export const STOP_GRACE_MS_MIN = 1_000;
