@@ -19,6 +19,7 @@ import {
   type World,
 } from "../test/gateway.ts";
 import { checkConsistency } from "./check.ts";
+import { strayParts } from "./part-findings.ts";
 import { Scrubber } from "./scrubber.ts";
 
 const PARTITION = "photos/0";
@@ -104,6 +105,26 @@ test("[OGD9] parts: whose upload or head cannot be read: not known, so nothing i
   await world.metadata.commit({ partition: PARTITION, conditions: [], writes });
   const { leaked, corruptRows } = await checkConsistency(gateway.context);
   assert.deepEqual([leaked, corruptRows], [[], 2]);
+});
+
+test("[OGD9] parts: of a version that becomes current between the looks at head and version: looked at again, nothing is found", async () => {
+  const { world, gateway } = await openWorld();
+  await gateway.store.setBucketVersioning("photos", "enabled");
+  await store(gateway, "k", ["1", "2"]);
+  const { versionId } = await put(gateway, "k", bytes("newest"));
+  const { read } = world.metadata;
+  let reads = 0;
+  world.metadata.read = async (partition, keys) => {
+    reads += 1;
+    // The first look has seen the head; the version that the upload made is read next.
+    if (reads === 2) {
+      world.metadata.read = read;
+      await gateway.store.deleteObject({ bucket: "photos", key: "k", versionId });
+    }
+    return read.call(world.metadata, partition, keys);
+  };
+  assert.deepEqual(await strayParts(gateway.context, PARTITION, partsOf(world)), []);
+  assert.equal(reads, 2);
 });
 
 test("parts: while uploads are made, completed, replaced, aborted and collected: nothing is reported", async () => {

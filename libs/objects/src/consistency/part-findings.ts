@@ -28,7 +28,8 @@ export async function strayParts(
   partition: string,
   page: readonly MetadataRow[],
 ): Promise<readonly StrayUpload[]> {
-  const uploads = new Map(page.filter(({ key }) => isPartKey(key)).map(({ key }) => [uploadName(key), uploadOfKey(key)] as const));
+  const named = page.flatMap(({ key }) => (isPartKey(key) ? [uploadOfKey(key)] : []));
+  const uploads = new Map(named.map((upload) => [`${upload.uploadId}/${upload.key}`, upload]));
   const unused: { readonly key: string; readonly uploadId: bigint }[] = [];
   for (const upload of uploads.values()) if (!(await isUsed(context, partition, upload.key, upload.uploadId))) unused.push(upload);
   if (unused.length === 0) return [];
@@ -41,11 +42,6 @@ export async function strayParts(
   }
   return stray;
 }
-
-const uploadName = (rowKey: Uint8Array): string => {
-  const { key, uploadId } = uploadOfKey(rowKey);
-  return `${uploadId}/${key}`;
-};
 
 /** True also where a row cannot be read, or the head changes too often to tell. */
 async function isUsed(context: ObjectStoreContext, partition: string, key: string, uploadId: bigint): Promise<boolean> {
