@@ -13,8 +13,6 @@ import {
   type HttpServer,
   type Metrics,
   type Writes,
-  sleep,
-  toConcordError,
   writeRefused,
   WRITES_TAKEN,
 } from "@concord/runtime";
@@ -28,7 +26,7 @@ import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
 import type { Context } from "./http/call.ts";
 import { s3Handler } from "./http/pipeline.ts";
-import { DOWNLOAD_SHARE_BYTES, STOP_GRACE_MS_MIN, UPLOAD_SHARE_BYTES } from "./limits.ts";
+import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
 import { openObjectData } from "./object-data.ts";
 import type { Peers } from "./peers.ts";
@@ -156,7 +154,7 @@ async function openGateway(
     close: () => {
       space.close();
       users.close();
-      return closeInOrder(() => stopGateway(gateway, config, environment), sinks, data, opened);
+      return closeInOrder(() => gateway.stop(), sinks, data, opened);
     },
   };
 }
@@ -188,26 +186,6 @@ function sinksOf(config: ObjectGatewayConfig, { environment, openSink }: ObjectG
   const { clock, random, transport } = environment;
   const { dedupWorkerToken: token } = config;
   return eventSinks(config, openSink ?? ((addresses) => new DedupWorkerSink({ addresses, token, clock, random, transport })));
-}
-
-/**
- * Rows of others may not answer any more, as when all nodes of a ring stop: then the gateway ends as by a crash after the grace, and recovery does what
- * is left, as ever. With rows of its own it ends when all is done.
- */
-async function stopGateway(
-  gateway: GatewayStore,
-  { metadata, drainGraceMs }: ObjectGatewayConfig,
-  { clock, log }: Environment,
-): Promise<void> {
-  const stopped = new AbortController();
-  const stop = gateway
-    .stop()
-    .catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }))
-    .finally(() => stopped.abort());
-  if (metadata === "local") return stop;
-  const graceMs = Math.max(drainGraceMs, STOP_GRACE_MS_MIN);
-  await sleep(clock, graceMs, stopped.signal);
-  if (!stopped.signal.aborted) log.warn("its rows do not answer: what is undecided is left to recovery", { graceMs });
 }
 
 /** What depends on others first. */

@@ -23,7 +23,7 @@ import type { ObjectData, ObjectMetadata } from "@concord/ports";
 import { ConcordError, sleep, toConcordError, type Cipher, type Disk, type Environment, type ErrorCode } from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
-import { PASSING_LOG_MS, PASSING_RETRY_MS, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
+import { PASSING_LOG_MS, PASSING_RETRY_MS, STOP_GRACE_MS_MIN, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
 import { eventMessage, type EventSinks } from "./event-sinks.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
@@ -132,11 +132,11 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
       resolveBuckets(context).catch((thrown: unknown) => log.warn("buckets are not resolved", { reason: toConcordError(thrown).message }));
     },
     stop: async () => {
-      await owners?.stop();
       // Tasks that decide stop before the journal that records their decisions.
-      await rotation?.stop();
-      for (const part of [events, context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal])
-        await stopped(part, environment);
+      const parts = [owners, rotation, events, context.lockTime, lifecycle, scrubber, collector, recovery, resolver, journal];
+      const stopping = stopInOrder(parts, environment);
+      await (isAlone ? stopping : withinGrace(stopping, options));
+      // What goes on behind the grace is written nowhere any more.
       await records
         ?.close()
         .catch((thrown: unknown) => log.warn("the journal did not close well", { reason: toConcordError(thrown).message }));
@@ -208,8 +208,22 @@ function paceOf({ recoveryIntervalMs, epochDeadAfterMs }: GatewayTuning): { inte
   };
 }
 
-async function stopped(part: { stop(): Promise<void> }, { log }: Environment): Promise<void> {
-  await part.stop().catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }));
+interface Stoppable {
+  stop(): Promise<void>;
+}
+
+async function stopInOrder(parts: readonly (Stoppable | undefined)[], { log }: Environment): Promise<void> {
+  for (const part of parts)
+    await part?.stop().catch((thrown: unknown) => log.warn("a part did not stop well", { reason: toConcordError(thrown).message }));
+}
+
+/** Rows of others may not answer any more, as when all nodes of a ring stop: then the gateway ends as by a crash, and recovery does what is left. */
+async function withinGrace(stopping: Promise<void>, { config, environment: { clock, log } }: StoreOptions): Promise<void> {
+  const graceMs = Math.max(config.drainGraceMs, STOP_GRACE_MS_MIN);
+  const stopped = new AbortController();
+  void stopping.then(() => stopped.abort());
+  await sleep(clock, graceMs, stopped.signal);
+  if (!stopped.signal.aborted) log.warn("its rows do not answer: what is undecided is left to recovery", { graceMs });
 }
 
 /** The unresolved names are known only after the journal was read, and no segment may begin without them. */
