@@ -19,37 +19,69 @@ import { runPool } from "./pool.ts";
 export const FAULT_SEEDS_MAX = 300;
 
 const ROOT = join(import.meta.dirname, "../../..");
+/** By fault, a seed of the first FAULT_SEEDS_MAX that finds it: what the last search that recorded said. */
+const FOUND_BY = join(import.meta.dirname, "faults/found-by.json");
 const COPIED = ["apps", "libs", "protos", "testing", "tools", "package.json"];
 
+export interface SearchOptions {
+  /** Those alone; none = all. */
+  readonly names: readonly string[];
+  readonly workers: number;
+  /** The seed that is known to find a fault comes before the others: for CI, where a search from the first seed takes 20 minutes. */
+  readonly knownFirst: boolean;
+  /** Writes down which seed found each. */
+  readonly records: boolean;
+}
+
 export type Found =
-  | { readonly kind: "found"; readonly seeds: number; readonly by: string }
+  | { readonly kind: "found"; readonly seed: number; readonly by: string }
   | { readonly kind: "missed" }
   /** The code has moved on, or the simulating process ended: nothing is known. */
   | { readonly kind: "broken"; readonly reason: string };
 
 /**
- * Applies each fault to a copy of the code and counts the seeds until the simulation finds it. True when all were found. Each worker
- * has a copy of its own and one process at a time, so that a count does not depend on how many workers there are.
+ * Applies each fault to a copy of the code and tries seed after seed until the simulation finds it. True when all were found. Each worker
+ * has a copy of its own and one process at a time, so that what finds a fault does not depend on how many workers there are.
  */
-export async function findSeededFaults(names: readonly string[], workers: number): Promise<boolean> {
+export async function findSeededFaults({ names, workers, knownFirst, records }: SearchOptions): Promise<boolean> {
   const queue = SEEDED_FAULTS.filter(({ name, notFoundYet }) => (names.length === 0 ? notFoundYet === undefined : names.includes(name)));
   let isComplete = queue.length > 0;
-  console.log(row("fault", "scenario", "seeds", "s", "found by"));
+  const known = knownSeeds();
+  const foundNow = new Map<string, number>();
+  console.log(row("fault", "scenario", "seed", "s", "found by"));
   const lane = async (folder: string): Promise<void> => {
     copyWorkspace(folder);
     for (let fault = queue.shift(); fault !== undefined; fault = queue.shift()) {
       const startedAt = performance.now();
-      const found = await search(fault, folder);
+      const found = await search(fault, seedsToTry(knownFirst ? known.get(fault.name) : undefined), folder);
       isComplete &&= found.kind === "found";
+      if (found.kind === "found") foundNow.set(fault.name, found.seed);
       const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
-      const seeds = found.kind === "found" ? String(found.seeds) : found.kind.toUpperCase();
-      console.log(row(fault.name, fault.scenario, seeds, seconds, detail(found)));
+      const seed = found.kind === "found" ? String(found.seed) : found.kind.toUpperCase();
+      console.log(row(fault.name, fault.scenario, seed, seconds, detail(found)));
     }
   };
   await Promise.all(Array.from({ length: Math.min(workers, queue.length) }, () => inTemporaryFolder(lane)));
+  if (records) writeKnownSeeds(new Map([...known, ...foundNow]));
   const holes = names.length > 0 ? [] : SEEDED_FAULTS.filter(({ notFoundYet }) => notFoundYet === true);
   if (holes.length > 0) console.log(`not searched, no seed is known that finds them: ${holes.map(({ name }) => name).join(", ")}`);
   return isComplete;
+}
+
+/** Every seed that may find a fault, a known one first. */
+export function seedsToTry(known: number | undefined): readonly number[] {
+  const seeds = Array.from({ length: FAULT_SEEDS_MAX }, (_, n) => n + 1);
+  return known === undefined ? seeds : [known, ...seeds.filter((seed) => seed !== known)];
+}
+
+function knownSeeds(): ReadonlyMap<string, number> {
+  return new Map(Object.entries(JSON.parse(readFileSync(FOUND_BY, "utf8")) as Record<string, number>));
+}
+
+/** In the order of the faults, without those that are gone. */
+function writeKnownSeeds(seeds: ReadonlyMap<string, number>): void {
+  const kept = SEEDED_FAULTS.flatMap(({ name }) => (seeds.has(name) ? [[name, seeds.get(name)!]] : []));
+  writeFileSync(FOUND_BY, `${JSON.stringify(Object.fromEntries(kept), undefined, 2)}\n`);
 }
 
 async function inTemporaryFolder(use: (folder: string) => Promise<void>): Promise<void> {
@@ -61,8 +93,8 @@ async function inTemporaryFolder(use: (folder: string) => Promise<void>): Promis
   }
 }
 
-function row(fault: string, scenario: string, seeds: string, seconds: string, by: string): string {
-  return `${fault.padEnd(34)} ${scenario.padEnd(9)} ${seeds.padStart(6)} ${seconds.padStart(6)}  ${by}`;
+function row(fault: string, scenario: string, seed: string, seconds: string, by: string): string {
+  return `${fault.padEnd(34)} ${scenario.padEnd(9)} ${seed.padStart(6)} ${seconds.padStart(6)}  ${by}`;
 }
 
 function detail(found: Found): string {
@@ -77,17 +109,17 @@ function detail(found: Found): string {
 }
 
 /** Searches with the fault in the copied code, and takes it out again. */
-async function search(fault: SeededFault, folder: string): Promise<Found> {
+async function search(fault: SeededFault, seeds: readonly number[], folder: string): Promise<Found> {
   try {
     const reason = apply(fault, folder);
-    return reason === undefined ? await searchSeeds(fault, folder) : { kind: "broken", reason };
+    return reason === undefined ? await searchSeeds(fault, seeds, folder) : { kind: "broken", reason };
   } finally {
     for (const { file } of fault.edits) cpSync(join(ROOT, file), join(folder, file));
   }
 }
 
-async function searchSeeds(fault: SeededFault, folder: string): Promise<Found> {
-  const jobs = Array.from({ length: FAULT_SEEDS_MAX }, (_, n) => ({ scenario: fault.scenario, seed: n + 1, stopsAtViolation: true }));
+async function searchSeeds({ scenario }: SeededFault, seeds: readonly number[], folder: string): Promise<Found> {
+  const jobs = seeds.map((seed) => ({ scenario, seed, stopsAtViolation: true }));
   let found: Found = { kind: "missed" };
   await runPool(jobs, {
     workers: 1,
@@ -99,7 +131,7 @@ async function searchSeeds(fault: SeededFault, folder: string): Promise<Found> {
       const [text] = violation.text.split("\n", 1);
       // The process ended or hung: that says nothing about the code under test.
       if (violation.kind === "simulator") found = { kind: "broken", reason: text! };
-      else found = { kind: "found", seeds: seed, by: `${violation.kind}: ${text!.slice(0, 120)}` };
+      else found = { kind: "found", seed, by: `${violation.kind}: ${text!.slice(0, 120)}` };
       return false;
     },
   });

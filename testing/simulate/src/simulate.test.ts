@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
-import { staleReason } from "./seeded-faults.ts";
+import { FAULT_SEEDS_MAX, seedsToTry, staleReason } from "./seeded-faults.ts";
 import { SEEDED_FAULTS } from "./faults/faults.ts";
 import { runSeed, SCENARIO_NAMES } from "./run-seed.ts";
 
@@ -30,10 +30,21 @@ for (const fault of SEEDED_FAULTS) {
   });
 }
 
+test("seeded faults: a known seed is tried first, and then every other one once", () => {
+  const seeds = seedsToTry(7);
+  assert.deepEqual(seeds.slice(0, 3), [7, 1, 2]);
+  assert.deepEqual(
+    seeds.toSorted((left, right) => left - right),
+    seedsToTry(undefined),
+  );
+  assert.equal(seeds.length, FAULT_SEEDS_MAX);
+});
+
 for (const [args, says] of [
   [["--seeds", "0"], /--seeds takes a whole number above 0/],
   [["--scenario", "none"], /no scenario is called none/],
   [["txn"], /only --seeded-faults takes names/],
+  [["--known-first"], /go with --seeded-faults/],
 ] as const) {
   test(`command line: ${args.join(" ")}: says what is wrong, exit code 2, nothing runs`, () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, [join(import.meta.dirname, "simulate.ts"), ...args], {
@@ -48,6 +59,6 @@ for (const [args, says] of [
 test("command line: --help: every option, exit code 0", () => {
   const { status, stdout } = spawnSync(process.execPath, [join(import.meta.dirname, "simulate.ts"), "--help"], { encoding: "utf8" });
   assert.equal(status, 0);
-  for (const option of ["seeds", "first", "scenario", "workers", "coverage", "replay", "trace", "seeded-faults"])
+  for (const option of ["seeds", "first", "scenario", "workers", "coverage", "replay", "trace", "seeded-faults", "known-first", "record"])
     assert.match(stdout, new RegExp(`--${option} `));
 });

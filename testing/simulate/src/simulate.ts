@@ -22,6 +22,8 @@ const HELP = `npm run simulate -- [options]
   --replay SEED      runs one seed in this process; the same seed takes the same steps
   --trace FILE       with --replay: what happened, step by step
   --seeded-faults    breaks production files in the ways that are listed there, and finds each; names limit it to those
+  --known-first      with --seeded-faults: the seed that is known to find a fault (faults/found-by.json) before the others
+  --record           with --seeded-faults: writes to that file which seed found each
   --help             this text
 The exit code is 0 when no seed violates anything, or every seeded fault is found.`;
 
@@ -33,6 +35,8 @@ interface CommandLine {
   readonly scenarios: readonly string[];
   readonly trace: string | undefined;
   readonly names: readonly string[];
+  readonly knownFirst: boolean;
+  readonly records: boolean;
 }
 
 /** Throws what is wrong with it. */
@@ -48,6 +52,8 @@ function readCommandLine(): CommandLine {
       replay: { type: "string" },
       trace: { type: "string" },
       "seeded-faults": { type: "boolean", default: false },
+      "known-first": { type: "boolean", default: false },
+      record: { type: "boolean", default: false },
       // The flag's first name.
       planted: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -58,13 +64,15 @@ function readCommandLine(): CommandLine {
   if (unknown !== undefined) throw new Error(`no scenario is called ${unknown}: ${SCENARIO_NAMES.join(", ")}`);
   const isForFaults = values["seeded-faults"] || values.planted;
   if (names.length > 0 && !isForFaults) throw new Error(`${names.join(" ")}: only --seeded-faults takes names; --scenario limits the rest`);
+  const [knownFirst, records] = [values["known-first"], values.record];
+  if ((knownFirst || records) && !isForFaults) throw new Error("--known-first and --record go with --seeded-faults");
   const count = (name: "seeds" | "first" | "workers" | "replay"): number => {
     const number = Number(values[name] ?? "1");
     if (!Number.isSafeInteger(number) || number < 1) throw new Error(`--${name} takes a whole number above 0`);
     return number;
   };
   const first = values.replay === undefined ? count("first") : count("replay");
-  const shared = { seeds: count("seeds"), first, workers: count("workers"), scenarios, trace: values.trace, names };
+  const shared = { seeds: count("seeds"), first, workers: count("workers"), scenarios, trace: values.trace, names, knownFirst, records };
   if (values.help) return { ...shared, mode: "help" };
   if (values.replay !== undefined) return { ...shared, mode: "replay" };
   if (isForFaults) return { ...shared, mode: "seeded-faults" };
@@ -79,7 +87,7 @@ async function run(line: CommandLine): Promise<number> {
     case "replay":
       return replay(line);
     case "seeded-faults":
-      return (await findSeededFaults(line.names, line.workers)) ? 0 : 1;
+      return (await findSeededFaults(line)) ? 0 : 1;
     case "coverage":
       return inCoverageFolder(async (coverage) => {
         const status = await simulate(line, coverage);
