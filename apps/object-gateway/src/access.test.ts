@@ -5,7 +5,7 @@ import { after, before, describe, test } from "node:test";
 import * as sdk2026 from "@aws-sdk/client-s3";
 import type { S3Client } from "@aws-sdk/client-s3";
 import * as sdk2024 from "aws-sdk-client-s3-2024";
-import { fieldsOf } from "@concord/s3";
+import { fieldsOf, type Caller } from "@concord/s3";
 import { factsOf } from "./http/access.ts";
 import { actionsOf, OPERATION_ACTIONS } from "./http/actions.ts";
 import { FORM_ROUTE, ROUTES } from "./http/routes.ts";
@@ -265,6 +265,110 @@ test("refusals leave rows and blobs as they were", async () => {
   assert.deepEqual(await gateway.contents(), start);
 });
 
+const tagged = (key: string, value: string): Asked => ({
+  query: [["tagging", ""]],
+  body: `<Tagging><TagSet><Tag><Key>${key}</Key><Value>${value}</Value></Tag></TagSet></Tagging>`,
+});
+
+describe("conditions on tags", () => {
+  const ofBob = (bucket: string, more: Json): Json => statement(bucket, { Principal: FOR_BOB, ...more });
+  const isOpen = { Condition: { StringEquals: { "s3:ExistingObjectTag/class": "open" } } };
+
+  test("of the object: what is read, by its tags as they are; an absent one is not told", async () => {
+    const bucket = await bucketOf("tags-there");
+    const actions = ["s3:GetObject", "s3:GetObjectTagging", "s3:GetObjectAcl", "s3:GetObjectAttributes"];
+    assert.equal(await allow(bucket, [ofBob(bucket, { Action: actions, ...isOpen })]), "204");
+    const key = `/${bucket}/k`;
+    const reads = async (): Promise<readonly string[]> => [
+      await outcome(call(BOB, "GET", key)),
+      await outcome(call(BOB, "HEAD", key)),
+      await outcome(call(BOB, "GET", key, { query: [["tagging", ""]] })),
+      await outcome(call(BOB, "GET", key, { query: [["acl", ""]] })),
+      await outcome(call(BOB, "GET", key, { query: [["attributes", ""]], headers: { "x-amz-object-attributes": "ETag" } })),
+      await outcome(call(BOB, "GET", `/${bucket}/none`)),
+    ];
+    const refused = ["403 AccessDenied", "403", "403 AccessDenied", "403 AccessDenied", "403 AccessDenied", "403 AccessDenied"];
+    assert.deepEqual(await reads(), refused);
+    assert.equal(await outcome(call(ANN, "PUT", key, tagged("class", "open"))), "200");
+    assert.deepEqual(await reads(), ["200", "200", "200", "200", "200", "403 AccessDenied"]);
+    assert.equal(await outcome(call(ANN, "DELETE", key, { query: [["tagging", ""]] })), "204");
+    assert.deepEqual(await reads(), refused);
+  });
+
+  test("of a version: its own", async () => {
+    const bucket = await bucketOf("tags-of-versions");
+    const on = "<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["versioning", ""]], body: on })), "200");
+    const headers = { "x-amz-tagging": "class=open" };
+    const versionId = (await call(ANN, "PUT", `/${bucket}/k`, { headers, body: "open" })).headers["x-amz-version-id"] as string;
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}/k`, { body: "closed" })), "200");
+    assert.equal(await allow(bucket, [ofBob(bucket, { Action: ["s3:GetObject", "s3:GetObjectVersion"], ...isOpen })]), "204");
+    assert.equal(await outcome(call(BOB, "GET", `/${bucket}/k`)), "403 AccessDenied");
+    assert.equal((await call(BOB, "GET", `/${bucket}/k`, { query: [["versionId", versionId]] })).body, "open");
+    assert.equal(await outcome(call(BOB, "GET", `/${bucket}/k`, { query: [["versionId", "null"]] })), "403 AccessDenied");
+  });
+
+  test("refused by a tag: also its owner; tags are changed by what they were; refusals leave rows as they were", async () => {
+    const bucket = await bucketOf("tags-refuse");
+    const sealed = { Condition: { StringEquals: { "s3:ExistingObjectTag/sealed": "yes" } } };
+    const Action = ["s3:GetObject", "s3:PutObjectTagging", "s3:DeleteObjectTagging"];
+    assert.equal(await allow(bucket, [statement(bucket, { Effect: "Deny", Action, ...sealed })]), "204");
+    assert.equal(await outcome(call(ANN, "GET", `/${bucket}/k`)), "200");
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}/k`, tagged("sealed", "yes"))), "200");
+    await gateway.settled();
+    const start = await gateway.contents();
+    assert.equal(await outcome(call(ANN, "GET", `/${bucket}/k`)), "403 AccessDenied");
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}/k`, tagged("sealed", "no"))), "403 AccessDenied");
+    assert.equal(await outcome(call(ANN, "DELETE", `/${bucket}/k`, { query: [["tagging", ""]] })), "403 AccessDenied");
+    assert.equal(
+      await outcome(call(ANN, "PUT", `/${bucket}/copy`, { headers: { "x-amz-copy-source": `${bucket}/k` } })),
+      "403 AccessDenied",
+    );
+    assert.deepEqual(await gateway.contents(), start);
+  });
+
+  test("of the request: by header, form of many parts and document; refusals leave rows as they were", async () => {
+    const bucket = await bucketOf("tags-given");
+    const Action = ["s3:PutObject", "s3:PutObjectTagging"];
+    const given = {
+      StringEquals: { "s3:RequestObjectTag/team": "red" },
+      "ForAllValues:StringEquals": { "s3:RequestObjectTagKeys": "team" },
+    };
+    assert.equal(await allow(bucket, [ofBob(bucket, { Action, Condition: given }), ofBob(bucket, {})]), "204");
+    await gateway.settled();
+    const start = await gateway.contents();
+    const put = (tags: string | undefined, path = "new", more: Asked = {}): Promise<string> => {
+      const headers = { ...more.headers, ...(tags === undefined ? {} : { "x-amz-tagging": tags }) };
+      return outcome(call(BOB, more.query === undefined ? "PUT" : "POST", `/${bucket}/${path}`, { ...more, headers }));
+    };
+    const copied: Asked = { headers: { "x-amz-copy-source": `${bucket}/k`, "x-amz-tagging-directive": "REPLACE" } };
+    for (const tags of [undefined, "team=blue", "team=red&other=x"]) {
+      assert.equal(await put(tags), "403 AccessDenied", tags);
+      assert.equal(await put(tags, "new", copied), "403 AccessDenied", tags);
+      assert.equal(await put(tags, "new", { query: [["uploads", ""]] }), "403 AccessDenied", tags);
+    }
+    assert.equal(await outcome(call(BOB, "PUT", `/${bucket}/k`, tagged("team", "blue"))), "403 AccessDenied");
+    assert.deepEqual(await gateway.contents(), start);
+    assert.equal(await put("team=red"), "200");
+    assert.equal(await put("team=red", "copy", copied), "200");
+    assert.equal(await put("team=red", "parts", { query: [["uploads", ""]] }), "200");
+    assert.equal(await outcome(call(BOB, "PUT", `/${bucket}/k`, tagged("team", "red"))), "200");
+  });
+
+  test("a copy: takes its source's tags where the right to read them is by those", async () => {
+    const bucket = await bucketOf("tags-copied");
+    const reading = ofBob(bucket, { Action: "s3:GetObjectTagging", ...isOpen });
+    const rest = ofBob(bucket, { Action: ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"] });
+    assert.equal(await allow(bucket, [reading, rest]), "204");
+    const copy = (): Promise<string> => outcome(call(BOB, "PUT", `/${bucket}/copy`, { headers: { "x-amz-copy-source": `${bucket}/k` } }));
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}/k`, tagged("class", "closed"))), "200");
+    assert.equal(await copy(), "403 AccessDenied");
+    assert.equal(await outcome(call(ANN, "PUT", `/${bucket}/k`, tagged("class", "open"))), "200");
+    assert.equal(await copy(), "200");
+    assert.match((await call(ANN, "GET", `/${bucket}/copy`, { query: [["tagging", ""]] })).body, /<Key>class<\/Key><Value>open</);
+  });
+});
+
 test("source address: what the named proxy forwards, the last that is no proxy", async () => {
   const bucket = await bucketOf("by-address");
   const inside = { Condition: { IpAddress: { "aws:SourceIp": "198.51.100.0/24" } } };
@@ -305,6 +409,18 @@ test("peers: address and port, an IPv4 address in IPv6 form, a name alone", () =
   ]);
 });
 
+test("who asks: a tenant by its account's ARN, anonymous without one; never a service", () => {
+  const options = { publicAccess: "possible", isProxy: () => false, scheme: "http", isTenant: () => true } as const;
+  const none = fieldsOf([]);
+  const said = { operation: "GetObject", via: "none", peer: "client", query: none, headers: none, nowMs: 0 } as const;
+  const about = (caller: Caller): readonly unknown[] => {
+    const facts = factsOf({ ...said, caller }, options);
+    return (["aws:principalarn", "aws:principaltype", "aws:principalisawsservice", "aws:viaawsservice"] as const).map((key) => facts[key]);
+  };
+  assert.deepEqual(about({ kind: "tenant", tenant: "bob" }), ["arn:aws:iam::bob:root", "Account", "false", "false"]);
+  assert.deepEqual(about({ kind: "anonymous" }), [undefined, "Anonymous", "false", "false"]);
+});
+
 test("actions: every operation on a bucket has some, but those that ask for themselves", () => {
   const inBuckets = [...ROUTES, FORM_ROUTE]
     .filter(({ level, makesBucket }) => level !== "service" && !makesBucket)
@@ -312,10 +428,10 @@ test("actions: every operation on a bucket has some, but those that ask for them
   assert.deepEqual(Object.keys(OPERATION_ACTIONS).toSorted(), inBuckets.toSorted());
   const asked = { version: false, tags: false, acl: false };
   const silent = inBuckets.filter((operation) => Object.values(actionsOf(operation, asked)).every((actions) => actions.length === 0));
-  assert.deepEqual(silent, ["DeleteObjects", "PutObjectRetention", "PutObjectLegalHold"]);
+  assert.deepEqual(silent, ["DeleteObjects", "PutObjectRetention", "PutObjectLegalHold", "PutObjectTagging"]);
   assert.deepEqual(actionsOf("GetObject", { ...asked, version: true }), { judged: ["s3:GetObjectVersion"], ofNew: [], plain: [] });
   const put = { judged: ["s3:PutObject"], ofNew: [], plain: [] };
-  assert.deepEqual(actionsOf("PutObject", { ...asked, tags: true }), { ...put, plain: ["s3:PutObjectTagging"] });
+  assert.deepEqual(actionsOf("PutObject", { ...asked, tags: true }), { ...put, ofNew: ["s3:PutObjectTagging"] });
   assert.deepEqual(actionsOf("PutObject", { ...asked, acl: true }), { ...put, ofNew: ["s3:PutObjectAcl"] });
   assert.deepEqual(actionsOf("CreateMultipartUpload", { ...asked, acl: true }), {
     judged: [],

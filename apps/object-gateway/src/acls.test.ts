@@ -308,6 +308,8 @@ const ON_WHAT_IS_THERE: Readonly<Record<string, (uploadId: string) => readonly [
   PutObject: () => ["PUT", { body: "over" }],
   CopyObject: () => ["PUT", { headers: { "x-amz-copy-source": "/judged/of-bob" } }],
   DeleteObject: () => ["DELETE", {}],
+  GetObjectTagging: () => ["GET", { query: [["tagging", ""]] }],
+  DeleteObjectTagging: () => ["DELETE", { query: [["tagging", ""]] }],
   CompleteMultipartUpload: (uploadId) => [
     "POST",
     {

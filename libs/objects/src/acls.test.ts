@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError } from "@concord/runtime";
-import type { JudgeObject, ObjectStore } from "./api.ts";
+import type { Judged, JudgeObject, ObjectStore } from "./api.ts";
 import { ACL_CHARS_MAX } from "./limits.ts";
 import type { ObjectAcl } from "./rows.ts";
 import { bodyOf, faultsOf, NO_ATTRIBUTES, openPhotos, put, rowsOf, type Fixture } from "./test/fixture.ts";
@@ -32,7 +32,7 @@ test("an ACL: put, listed, replaced by the next put; tags leave it, a copy has i
     listing.objects.map(({ owner }) => owner),
     ["one"],
   );
-  await store.setObjectTags("photos", "k", { a: "b" });
+  await store.setObjectTags({ bucket: "photos", key: "k", tags: { a: "b" } });
   assert.equal(await ownerOf(fixture), "one");
   const digest = () => ({ update: () => undefined, finish: () => ({ md5Hex: "m", checksum: undefined }) });
   const copy = { source: { ...AT, range: undefined, precondition: {} }, attributes: undefined, tags: undefined, precondition: {}, digest };
@@ -94,7 +94,7 @@ test("an ACL is changed: a put in between won: made anew of the object that won"
     }
     return await commit(batch);
   };
-  const change = (object: { readonly acl?: ObjectAcl }): ObjectAcl => {
+  const change = (object: Judged): ObjectAcl => {
     seen.push(object.acl?.owner);
     unlessMine(object);
     return { owner: "stolen", grants: "[]" };

@@ -40,7 +40,9 @@ export interface Precondition {
  * Throws when the caller has no right to the object: called before every other condition with exactly the object that a read serves, or that a
  * write or a delete replaces or removes; undefined: there is none.
  */
-export type JudgeObject = (object: Pick<StoredObject, "acl"> | undefined) => void;
+export type JudgeObject = (object: Judged | undefined) => void;
+/** What a right to an object depends on. */
+export type Judged = Pick<StoredObject, "acl" | "attributes">;
 
 /** Conditions of a delete, of which all must hold. Without an object If-Match fails, the others hold. */
 export interface DeleteCondition {
@@ -281,8 +283,19 @@ export interface ObjectStore {
   /** Objects and delete markers: by key, then newest first. */
   listVersions(request: ListVersionsRequest): Promise<VersionListing>;
   /** Tags, ACL and lock are read without a customer's key (SSE-C). */
-  objectTags(bucket: string, key: string, versionId?: string): Promise<Readonly<Record<string, string>>>;
-  setObjectTags(bucket: string, key: string, tags: Readonly<Record<string, string>>, versionId?: string): Promise<void>;
+  objectTags(request: {
+    bucket: string;
+    key: string;
+    versionId?: string | undefined;
+    judge?: JudgeObject | undefined;
+  }): Promise<Readonly<Record<string, string>>>;
+  setObjectTags(request: {
+    bucket: string;
+    key: string;
+    versionId?: string | undefined;
+    tags: Readonly<Record<string, string>>;
+    judge?: JudgeObject | undefined;
+  }): Promise<void>;
   objectAcl(request: {
     bucket: string;
     key: string;
@@ -294,7 +307,7 @@ export interface ObjectStore {
     bucket: string;
     key: string;
     versionId?: string | undefined;
-    change: (object: Pick<StoredObject, "acl">) => ObjectAcl | undefined;
+    change: (object: Judged) => ObjectAcl | undefined;
   }): Promise<void>;
   // locks.ts
   objectLock(request: { bucket: string; key: string; versionId?: string | undefined }): Promise<ObjectLock | undefined>;

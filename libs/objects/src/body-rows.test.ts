@@ -98,9 +98,9 @@ test("bodies: a row has the number and the GUID of the commit that put its versi
   const { commit, guid } = parseVersionId(first);
   assert.deepEqual(body!.version, { commit, guid });
   const second = await versionOfPut(fixture, "second body");
-  await fixture.store.setObjectTags("photos", "k", { a: "1" }, first);
+  await fixture.store.setObjectTags({ bucket: "photos", key: "k", tags: { a: "1" }, versionId: first });
   await fixture.store.deleteObject({ bucket: "photos", key: "k" });
-  await fixture.store.setObjectTags("photos", "k", { a: "2" }, second);
+  await fixture.store.setObjectTags({ bucket: "photos", key: "k", tags: { a: "2" }, versionId: second });
   assert.deepEqual(bodiesOf(fixture)[0], body, "neither a move nor new tags touch it");
   const [moved] = await fixture.metadata.read(PARTITION, [versionKey("k", parseVersionId(first))]);
   assert.ok(moved!.value.length < 150, "and the version's row has no bytes of it");

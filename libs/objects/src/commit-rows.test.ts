@@ -70,7 +70,9 @@ test("[OGD2] unresolved commit: the commit was applied: committed, nothing is fe
 test("[OGD1] unresolved commit: applied, then its tags were set: committed, by what the row names", async () => {
   const fixture = await openPhotos();
   const other = openFixture({ beside: fixture });
-  await putUnresolved(fixture, "applied", manyBytes(BIG), () => other.store.setObjectTags("photos", "a", { t: "1" }));
+  await putUnresolved(fixture, "applied", manyBytes(BIG), () =>
+    other.store.setObjectTags({ bucket: "photos", key: "a", tags: { t: "1" } }),
+  );
   assert.deepEqual([...fixture.journal.resolved.values()], ["referenced"]);
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG));
   assert.deepEqual(faultsOf(fixture), []);

@@ -112,11 +112,11 @@ test("tags: set, read, replaced; the object stays as it was", async () => {
   await put(fixture, "a", manyBytes(BIG));
   const before = await fixture.store.headObject({ ...A, precondition: {} });
   fixture.clock.advance(5000);
-  await fixture.store.setObjectTags("photos", "a", { x: "1", y: "" });
-  assert.deepEqual(await fixture.store.objectTags("photos", "a"), { x: "1", y: "" });
-  await fixture.store.setObjectTags("photos", "a", {});
+  await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: { x: "1", y: "" } });
+  assert.deepEqual(await fixture.store.objectTags({ bucket: "photos", key: "a" }), { x: "1", y: "" });
+  await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: {} });
   assert.deepEqual(await fixture.store.headObject({ ...A, precondition: {} }), before);
-  await assert.rejects(fixture.store.setObjectTags("photos", "b", {}), { code: "OBJECT_UNKNOWN" });
+  await assert.rejects(fixture.store.setObjectTags({ bucket: "photos", key: "b", tags: {} }), { code: "OBJECT_UNKNOWN" });
   assert.deepEqual(faultsOf(fixture), []);
 });
 
@@ -125,9 +125,9 @@ for (const fate of ["applied", "lost", "late"] as const) {
     const fixture = await openPhotos();
     await put(fixture, "a", "1");
     fixture.metadata.nextFates(fate);
-    await fixture.store.setObjectTags("photos", "a", { x: "1" });
+    await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: { x: "1" } });
     assert.equal(fixture.metadata.applyLate(), 0);
-    assert.deepEqual(await fixture.store.objectTags("photos", "a"), { x: "1" });
+    assert.deepEqual(await fixture.store.objectTags({ bucket: "photos", key: "a" }), { x: "1" });
   });
 }
 
@@ -141,9 +141,9 @@ test("tags: a race with an overwrite: the new object gets them, its content stay
     raced = true;
     await put(other, "a", manyBytes(BIG, 2));
   };
-  await fixture.store.setObjectTags("photos", "a", { x: "1" });
+  await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: { x: "1" } });
   assert.deepEqual(await get(fixture, "a"), manyBytes(BIG, 2));
-  assert.deepEqual(await fixture.store.objectTags("photos", "a"), { x: "1" });
+  assert.deepEqual(await fixture.store.objectTags({ bucket: "photos", key: "a" }), { x: "1" });
   assert.deepEqual(faultsOf(fixture), []);
 });
 

@@ -219,7 +219,7 @@ test("copy: another object with blobs of its own, attributes and tags of the sou
   };
   const attributes = { headers: { "content-type": "x" }, metadata: { a: "b" }, tags: { t: "1" } };
   await put(fixture, "a", manyBytes(BIG));
-  await fixture.store.setObjectTags("photos", "a", { t: "1" });
+  await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: { t: "1" } });
   const source = { bucket: "photos", key: "a", range: undefined, precondition: {} };
   const copy = { source, bucket: "photos", precondition: {}, digest, attributes: undefined, tags: undefined };
   await fixture.store.copyObject({ ...copy, key: "b" });

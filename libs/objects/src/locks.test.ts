@@ -119,7 +119,7 @@ test("locks: a delete without a version: a marker, the version stays behind it, 
   assert.deepEqual(await lockOf(fixture), lock);
   // Behind a newer version, too: it keeps its lock when it moves, and when its tags and its ACL change.
   await putWith(fixture.store);
-  await fixture.store.setObjectTags("photos", "k", { a: "b" }, versionId);
+  await fixture.store.setObjectTags({ bucket: "photos", key: "k", tags: { a: "b" }, versionId });
   await fixture.store.setObjectAcl({ ...AT, versionId, change: () => ({ owner: "o", grants: "[]" }) });
   assert.deepEqual([await lockOf(fixture, versionId), await lockOf(fixture)], [lock, undefined]);
   await refused(fixture, "PERMISSION_DENIED", () => fixture.store.deleteObject({ ...AT, versionId, bypass: "governance" }));

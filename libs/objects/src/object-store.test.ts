@@ -58,6 +58,6 @@ test("usage: objects and bytes of all shards, by every change of an object", asy
   assert.deepEqual(await usage(), [4n, 30_015n]);
   await put(fixture, "a", "1");
   await fixture.store.deleteObject({ bucket: "photos", key: "b" });
-  await fixture.store.setObjectTags("photos", "c", { t: "1" });
+  await fixture.store.setObjectTags({ bucket: "photos", key: "c", tags: { t: "1" } });
   assert.deepEqual(await usage(), [3n, 11n]);
 });

@@ -197,7 +197,7 @@ test("[OG13, OG20] readers and writers of three gateways in any order: old or ne
         } else if (what === "delete") await fixture.store.deleteObject({ bucket: "photos", key: name });
         else if (what === "tags") {
           await fixture.store
-            .setObjectTags("photos", name, { s: `${seed}` })
+            .setObjectTags({ bucket: "photos", key: name, tags: { s: `${seed}` } })
             .catch((error: ConcordError) => assert.equal(error.code, "OBJECT_UNKNOWN"));
         } else {
           const bytes = await get(fixture, name);
@@ -276,7 +276,7 @@ test("[OGD2] gateways in any order, with lost answers and late commits: every re
             written.add(text(bytes));
             await store.putObject({ bucket: "photos", key: name, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
           } else if (what === "delete") await store.deleteObject({ bucket: "photos", key: name });
-          else if (what === "tags") await store.setObjectTags("photos", name, { s: `${seed}` });
+          else if (what === "tags") await store.setObjectTags({ bucket: "photos", key: name, tags: { s: `${seed}` } });
           else if (what === "late") await turn().then(() => first.metadata.applyLate());
           else {
             const read = await get(fixtures[at]!, name);
@@ -310,7 +310,7 @@ class History {
     const next = what === "delete" ? undefined : text(bytes);
     const before = this.#of(key);
     try {
-      if (what === "tags") await fixture.store.setObjectTags("photos", key, { s: `${seed}` });
+      if (what === "tags") await fixture.store.setObjectTags({ bucket: "photos", key, tags: { s: `${seed}` } });
       else if (what === "delete") await fixture.store.deleteObject({ bucket: "photos", key });
       else await fixture.store.putObject({ bucket: "photos", key, body: bodyOf(bytes), attributes: NO_ATTRIBUTES, precondition: {} });
       if (what !== "tags") this.#possible.set(key, new Set([next, ...(this.#uncertain.has(key) ? before : [])]));

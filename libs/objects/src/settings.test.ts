@@ -52,7 +52,7 @@ const WRITES: Readonly<Record<string, (judged: ObjectStore, change: () => Promis
   },
   "tags of an object": async (judged, change) => {
     await change();
-    await judged.setObjectTags("photos", KEY, { a: "b" });
+    await judged.setObjectTags({ bucket: "photos", key: KEY, tags: { a: "b" } });
   },
   "tags of the bucket": async (judged, change) => {
     await change();
@@ -79,7 +79,7 @@ for (const [name, write] of Object.entries(WRITES)) {
     const judged = fixture.store.judgedBy("photos", 0n);
     assert.equal(await codeOf(write(judged, () => configure(fixture.store, "no writes"))), "WRITE_CONFLICT");
     assert.deepEqual([await read(fixture), await policyOf(fixture)], [BLOB, "no writes"]);
-    assert.deepEqual([await fixture.store.objectTags("photos", KEY), await fixture.store.bucketTags("photos")], [{}, {}]);
+    assert.deepEqual([await fixture.store.objectTags({ bucket: "photos", key: KEY }), await fixture.store.bucketTags("photos")], [{}, {}]);
     assert.equal(await fixture.store.bucketVersioning("photos"), undefined);
     const uploads = await fixture.store.listUploads({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
     assert.equal(uploads.uploads.length, 0);

@@ -1,30 +1,29 @@
+import type { ObjectStore } from "./api.ts";
 import { changeObject } from "./change-object.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { objectWithoutKey } from "./get-object.ts";
 import { checkTags } from "./names.ts";
-
-type Tags = Readonly<Record<string, string>>;
+import type { StoredObject } from "./rows.ts";
 
 /** Of the object, or of one version of it. */
-export async function objectTags(context: ObjectStoreContext, bucket: string, key: string, versionId?: string): Promise<Tags> {
-  const object = await objectWithoutKey(context, { bucket, key, precondition: {}, versionId });
+export async function objectTags(
+  context: ObjectStoreContext,
+  { judge, ...request }: Parameters<ObjectStore["objectTags"]>[0],
+): Promise<Readonly<Record<string, string>>> {
+  const object = await objectWithoutKey(context, { ...request, precondition: { judge } });
   return object.attributes.tags;
 }
 
+/** Judged by the very row that it replaces, so what a right depends on cannot change in between. */
 export async function setObjectTags(
   context: ObjectStoreContext,
-  bucket: string,
-  key: string,
-  tags: Tags,
-  versionId?: string,
+  { tags, judge, ...name }: Parameters<ObjectStore["setObjectTags"]>[0],
 ): Promise<void> {
   checkTags("object", tags);
-  await changeObject(context, {
-    bucket,
-    key,
-    versionId,
-    what: "tags were",
-    event: Object.keys(tags).length === 0 ? "ObjectTagging:Delete" : "ObjectTagging:Put",
-    change: (object) => ({ ...object, attributes: { ...object.attributes, tags } }),
-  });
+  const change = (object: StoredObject): StoredObject => {
+    judge?.(object);
+    return { ...object, attributes: { ...object.attributes, tags } };
+  };
+  const event = Object.keys(tags).length === 0 ? "ObjectTagging:Delete" : "ObjectTagging:Put";
+  await changeObject(context, { ...name, what: "tags were", event, change });
 }

@@ -153,16 +153,16 @@ test("tags and copies by version", async () => {
   const fixture = await enabled();
   const { store } = fixture;
   const [first, second] = [await putAs(fixture, "one"), await putAs(fixture, "two")];
-  await store.setObjectTags("photos", KEY, { t: "1" }, first);
-  await store.setObjectTags("photos", KEY, { t: "2" });
-  assert.deepEqual(await store.objectTags("photos", KEY, first), { t: "1" });
-  assert.deepEqual(await store.objectTags("photos", KEY, second), { t: "2" });
+  await store.setObjectTags({ bucket: "photos", key: KEY, tags: { t: "1" }, versionId: first });
+  await store.setObjectTags({ bucket: "photos", key: KEY, tags: { t: "2" } });
+  assert.deepEqual(await store.objectTags({ bucket: "photos", key: KEY, versionId: first }), { t: "1" });
+  assert.deepEqual(await store.objectTags({ bucket: "photos", key: KEY, versionId: second }), { t: "2" });
   const source = { bucket: "photos", key: KEY, range: undefined, precondition: {}, versionId: first };
   const digest = () => ({ update: () => undefined, finish: () => ({ md5Hex: "m", checksum: undefined }) });
   const copy = { source, bucket: "photos", key: "copy", attributes: undefined, tags: undefined, precondition: {}, digest };
   assert.equal((await store.copyObject(copy)).sourceVersionId, first);
   assert.equal(await read(fixture, undefined, "copy"), "one");
-  assert.deepEqual(await store.objectTags("photos", "copy"), { t: "1" });
+  assert.deepEqual(await store.objectTags({ bucket: "photos", key: "copy" }), { t: "1" });
 });
 
 test("a bucket with delete markers or earlier versions is not empty; afterwards it is versioned as before", async () => {
@@ -463,7 +463,8 @@ async function run(fixture: Fixture, model: Model, one: Step, name: number): Pro
     }
     case "tags": {
       const tagged = model.known[one.at % Math.max(1, model.known.length)];
-      if (tagged?.content !== undefined) await store.setObjectTags("photos", tagged.key, { t: String(name) }, tagged.id);
+      if (tagged?.content !== undefined)
+        await store.setObjectTags({ bucket: "photos", key: tagged.key, tags: { t: String(name) }, versionId: tagged.id });
       return;
     }
     case "versioning":

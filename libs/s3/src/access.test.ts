@@ -201,6 +201,20 @@ describe("policy: conditions", () => {
     [{ Null: { "s3:x-amz-server-side-encryption": "true" } }, { "s3:x-amz-server-side-encryption": "AES256" }, false],
     [{ Null: { "s3:prefix": false } }, { "s3:prefix": "" }, true],
     [{ StringEquals: { "s3:prefix": "a", "s3:delimiter": "/" } }, { "s3:prefix": "a" }, false],
+    [{ ArnEquals: { "aws:PrincipalArn": "arn:aws:iam::bob:root" } }, { "aws:principalarn": "arn:aws:iam::bob:root" }, true],
+    [{ ArnLike: { "aws:PrincipalArn": "arn:aws:iam::b*:root" } }, { "aws:principalarn": "arn:aws:iam::bob:root" }, true],
+    [{ ArnLike: { "aws:PrincipalArn": "arn:aws:*:root" } }, { "aws:principalarn": "arn:aws:iam::bob:root" }, false],
+    [{ ArnNotLike: { "aws:PrincipalArn": "arn:aws:iam::b*:root" } }, { "aws:principalarn": "arn:aws:iam::bob:root" }, false],
+    [{ StringEquals: { "aws:PrincipalType": "Anonymous" } }, { "aws:principaltype": "Account" }, false],
+    [{ Bool: { "aws:PrincipalIsAWSService": "false", "aws:ViaAWSService": "false" } }, { "aws:principalisawsservice": "false" }, false],
+    [{ ArnNotEquals: { "aws:PrincipalArn": "arn:aws:iam::ann:root" } }, {}, true],
+    [{ StringLike: { "aws:PrincipalArn": "arn:aws:*:root" } }, { "aws:principalarn": "arn:aws:iam::bob:root" }, true],
+    [{ "ForAnyValue:StringEquals": { "s3:prefix": ["a", "b"] } }, { "s3:prefix": "b" }, true],
+    [{ "ForAnyValue:StringEquals": { "s3:prefix": "a" } }, {}, false],
+    [{ "ForAnyValue:StringNotEquals": { "s3:prefix": "a" } }, {}, false],
+    [{ "ForAnyValue:StringEqualsIfExists": { "s3:prefix": "a" } }, {}, true],
+    [{ "ForAllValues:StringEquals": { "s3:prefix": "a" } }, {}, true],
+    [{ "ForAllValues:StringEquals": { "s3:prefix": "a" } }, { "s3:prefix": "b" }, false],
     [
       { StringEquals: { "s3:prefix": "a" }, Bool: { "aws:SecureTransport": "true" } },
       { "s3:prefix": "a", "aws:securetransport": "true" },
@@ -212,8 +226,65 @@ describe("policy: conditions", () => {
       assert.equal(holds(condition, facts), expected));
 });
 
+describe("policy: conditions on tags", () => {
+  type Tags = Readonly<Record<string, string>>;
+  const put = (Condition: Json, requestTags: Tags): string =>
+    decided({ policy: policyOf({ ...ALLOW, Action: "s3:PutObject", Condition }) }, { action: "s3:PutObject", facts: { requestTags } });
+  const given: readonly (readonly [condition: Json, tags: Tags, expected: boolean])[] = [
+    [{ StringEquals: { "s3:RequestObjectTag/team": ["red", "blue"] } }, { team: "blue", a: "b" }, true],
+    [{ StringEquals: { "s3:RequestObjectTag/team": "red" } }, { team: "blue" }, false],
+    [{ StringEquals: { "s3:RequestObjectTag/team": "red" } }, { Team: "red" }, false],
+    [{ StringEquals: { "S3:requestObjectTag/team": "red" } }, { team: "red" }, true],
+    [{ Null: { "s3:RequestObjectTag/constructor": "true" } }, {}, true],
+    [{ Null: { "s3:RequestObjectTag/team": "false" } }, { team: "" }, true],
+    [{ Null: { "s3:RequestObjectTagKeys": "true" } }, {}, true],
+    [{ Null: { "s3:RequestObjectTagKeys": "true" } }, { a: "b" }, false],
+    [{ "ForAllValues:StringEquals": { "s3:RequestObjectTagKeys": ["a", "b"] } }, { a: "1" }, true],
+    [{ "ForAllValues:StringEquals": { "s3:RequestObjectTagKeys": ["a", "b"] } }, { a: "1", c: "1" }, false],
+    [{ "ForAllValues:StringNotEquals": { "s3:RequestObjectTagKeys": ["a", "b"] } }, { c: "1", b: "1" }, false],
+    [{ "ForAllValues:StringEquals": { "s3:RequestObjectTagKeys": "a" } }, {}, true],
+    [{ "ForAnyValue:StringLike": { "s3:RequestObjectTagKeys": ["x*", "a"] } }, { c: "1", xy: "1" }, true],
+    [{ "ForAnyValue:StringLike": { "s3:RequestObjectTagKeys": "x*" } }, { c: "1" }, false],
+    [{ "ForAnyValue:StringLike": { "s3:RequestObjectTagKeys": "x*" } }, {}, false],
+  ];
+  for (const [condition, tags, expected] of given)
+    test(`${JSON.stringify(condition)}, given ${JSON.stringify(tags)}: ${String(expected)}`, () =>
+      assert.equal(put(condition, tags), expected ? "allowed by policy" : "denied by default"));
+
+  const Condition = { StringEquals: { "s3:ExistingObjectTag/class": "open" } };
+  const tagged = (tags: Tags): Partial<AccessRequest> => ({ object: { kind: "there", acl: undefined, tags } });
+  const everything = { Action: "s3:*", Resource: ["arn:aws:s3:::photos", "arn:aws:s3:::photos/*"] };
+  const unless = { ...DENY, ...everything, Condition: { StringNotEquals: { "s3:ExistingObjectTag/class": "open" } } };
+  const rows: readonly (readonly [name: string, statements: readonly Json[], request: Partial<AccessRequest>, expected: string])[] = [
+    ["an object that is not known yet", [{ ...ALLOW, Condition }], {}, "undecided by object"],
+    ["an object that is not known yet, allowed whatever it is", [{ ...ALLOW, Condition }, ALLOW], {}, "allowed by policy"],
+    ["an object that is not known yet, refused whatever it is", [{ ...ALLOW, Condition }, DENY], {}, "denied by policy"],
+    ["an object that is not known yet, perhaps refused", [ALLOW, { ...DENY, Condition }], {}, "undecided by object"],
+    [
+      "an object that is not known yet, another condition fails",
+      [{ ...ALLOW, Condition: { ...Condition, StringLike: { "s3:prefix": "a" } } }],
+      {},
+      "denied by default",
+    ],
+    ["its tag is that", [{ ...ALLOW, Condition }], tagged({ class: "open" }), "allowed by policy"],
+    ["its tag is another", [{ ...ALLOW, Condition }], tagged({ class: "secret" }), "denied by default"],
+    ["there is none", [{ ...ALLOW, Condition }], { object: { kind: "absent" } }, "denied by default"],
+    ["refused by its tag, also its owner", [{ ...DENY, Condition }], { caller: ANN, ...tagged({ class: "open" }) }, "denied by policy"],
+    ["its owner, its tag is another", [{ ...DENY, Condition }], { caller: ANN, ...tagged({}) }, "allowed by owner"],
+    [
+      "of an action that tags say nothing of: as if there were none",
+      [unless],
+      { caller: ANN, action: "s3:DeleteObject" },
+      "denied by policy",
+    ],
+  ];
+  for (const [name, statements, request, expected] of rows)
+    test(name, () => assert.equal(decided({ policy: policyOf(...statements) }, request), expected));
+});
+
 describe("policy: refused when it is put", () => {
   const { Resource: _, ...noResource } = ALLOW;
+  const putting = (Condition: Json): string => textOf({ ...ALLOW, Action: "s3:PutObject", Condition });
   const rows: readonly (readonly [name: string, text: string, message: RegExp])[] = [
     ["no JSON", "{", /no JSON/],
     ["no object", "[]", /an object/],
@@ -242,8 +313,23 @@ describe("policy: refused when it is put", () => {
     ],
     ["a variable", textOf({ ...ALLOW, Resource: "arn:aws:s3:::photos/${aws:username}/*" }), /variables/],
     ["an unknown operator", textOf({ ...ALLOW, Condition: { StringMatches: { "s3:prefix": "a" } } }), /operator/],
-    ["an operator of sets", textOf({ ...ALLOW, Condition: { "ForAnyValue:StringEquals": { "s3:prefix": "a" } } }), /operator/],
-    ["an unknown key", textOf({ ...ALLOW, Condition: { StringEquals: { "s3:ExistingObjectTag/a": "b" } } }), /condition key/],
+    ["an unknown set", textOf({ ...ALLOW, Condition: { "ForSomeValue:StringEquals": { "s3:prefix": "a" } } }), /operator/],
+    ["whether there is any of a set", textOf({ ...ALLOW, Condition: { "ForAnyValue:Null": { "s3:prefix": "true" } } }), /operator/],
+    [
+      "a set of which it is not said how",
+      putting({ StringEquals: { "s3:RequestObjectTagKeys": "a" } }),
+      /needs ForAllValues: or ForAnyValue:/,
+    ],
+    ["an unknown key", textOf({ ...ALLOW, Condition: { StringEquals: { "aws:PrincipalTag/a": "b" } } }), /condition key/],
+    ["a tag without a name", textOf({ ...ALLOW, Condition: { StringEquals: { "s3:ExistingObjectTag/": "b" } } }), /condition key/],
+    ["a tag whose name no tag has", textOf({ ...ALLOW, Condition: { StringEquals: { "s3:ExistingObjectTag/a!": "b" } } }), /condition key/],
+    ["tags of the request, of a read", textOf({ ...ALLOW, Condition: { StringEquals: { "s3:RequestObjectTag/a": "b" } } }), /do not apply/],
+    ["tags that are there, of a put", putting({ StringEquals: { "s3:ExistingObjectTag/a": "b" } }), /do not apply/],
+    [
+      "tags that are there, also of a delete",
+      textOf({ ...ALLOW, Action: ["s3:GetObject", "s3:DeleteObject"], Condition: { StringEquals: { "s3:ExistingObjectTag/a": "b" } } }),
+      /do not apply/,
+    ],
     ["an operator that does not fit", textOf({ ...ALLOW, Condition: { StringEquals: { "aws:SourceIp": "10.0.0.1" } } }), /does not fit/],
     ["no address", textOf({ ...ALLOW, Condition: { IpAddress: { "aws:SourceIp": "10.0.0.0/33" } } }), /no value/],
     ["no date", textOf({ ...ALLOW, Condition: { DateLessThan: { "aws:CurrentTime": "tomorrow" } } }), /no value/],
@@ -303,6 +389,10 @@ test("policy: public is what allows everyone without fixed tenants or addresses"
   assert.equal(isPublic({ Condition: { Bool: { "aws:SecureTransport": "true" } } }), true);
   assert.equal(isPublic({ Condition: { StringEquals: { "aws:PrincipalAccount": "bob" } } }), false);
   assert.equal(isPublic({ Condition: { StringLike: { "aws:PrincipalAccount": "b*" } } }), true);
+  assert.equal(isPublic({ Condition: { "ForAllValues:StringEquals": { "aws:PrincipalAccount": "bob" } } }), true);
+  assert.equal(isPublic({ Condition: { ArnEquals: { "aws:PrincipalArn": "arn:aws:iam::bob:root" } } }), false);
+  assert.equal(isPublic({ Condition: { ArnEquals: { "aws:PrincipalArn": "arn:aws:iam::*:root" } } }), true);
+  assert.equal(isPublic({ Condition: { StringEquals: { "s3:ExistingObjectTag/a": "b" } } }), true);
   assert.equal(isPublic({ Condition: { StringEqualsIfExists: { "aws:PrincipalAccount": "bob" } } }), true);
   for (const [range, expected] of [
     ["10.0.0.0/8", false],

@@ -210,8 +210,9 @@ const NEW: KnownObject = { kind: "new" };
 const of = (owner: string, ...grants: readonly Grant[]): KnownObject => ({
   kind: "there",
   acl: { owner, grants: [full(owner), ...grants] },
+  tags: {},
 });
-const PLAIN: KnownObject = { kind: "there", acl: undefined };
+const PLAIN: KnownObject = { kind: "there", acl: undefined, tags: {} };
 const allowing = (Principal: unknown, ...Action: readonly string[]) =>
   readPolicy(
     bytes(JSON.stringify({ Statement: { Effect: "Allow", Principal, Action, Resource: "arn:aws:s3:::photos/*" } })),

@@ -72,6 +72,7 @@ export {
   readOverrides,
   readPrecondition,
   readRange,
+  readTagHeader,
   readUploadChecksum,
   type CopySourceName,
 } from "./request.ts";

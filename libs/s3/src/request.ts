@@ -140,7 +140,7 @@ export function readAttributes(headers: Fields): ObjectAttributes {
   }
   const encoding = storedEncoding(headers);
   if (encoding !== "") stored["content-encoding"] = encoding;
-  return { headers: stored, metadata: readMetadata(headers), tags: readTagging(headers) };
+  return { headers: stored, metadata: readMetadata(headers), tags: readTagHeader(headers) };
 }
 
 /** aws-chunked is how the body travels, not how it is stored. */
@@ -171,7 +171,7 @@ function readMetadata(headers: Fields): Record<string, string> {
 }
 
 /** x-amz-tagging: a query string. */
-function readTagging(headers: Fields): Record<string, string> {
+export function readTagHeader(headers: Fields): Record<string, string> {
   const text = headers.one("x-amz-tagging");
   if (text === undefined || text === "") return {};
   return checkTags(parseTagQuery(text).entries, TAGS_PER_OBJECT_MAX);

@@ -2,7 +2,7 @@ import { S3Error } from "./errors.ts";
 import { TAG_KEY_CHARS_MAX, TAG_VALUE_CHARS_MAX } from "./limits.ts";
 
 /** Letters, digits, spaces and + - = . _ : / @ of any script. */
-const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
+export const TAG_TEXT = /^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$/u;
 
 /** A tag set: each key once, lengths and characters as S3 has them. InvalidTag; BadRequest for too many. */
 export function checkTags(entries: readonly (readonly [key: string, value: string])[], max: number): Record<string, string> {

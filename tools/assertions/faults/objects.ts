@@ -92,8 +92,8 @@ const SEEDS: readonly Seed[] = [
   [
     "OGD1: a change of a row keeps its content",
     "tags",
-    "change: (object) => ({ ...object, attributes",
-    "change: (object) => ({ ...object, content: { ...object.content }, attributes",
+    "return { ...object, attributes",
+    "return { ...object, content: { ...object.content }, attributes",
     "delete-object",
   ],
   [

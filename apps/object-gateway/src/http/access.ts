@@ -10,7 +10,9 @@ import {
   readLockHeaders,
   OBJECT_OWNERSHIPS,
   clientAddress,
+  readDirective,
   readPolicy,
+  readTagHeader,
   S3Error,
   type BucketAccess,
   type Caller,
@@ -110,7 +112,8 @@ export function readBlock(text: string | undefined): PublicAccessBlock | undefin
 /** Only a policy asks for any. */
 const NO_FACTS: ConditionFacts = {};
 
-type Asking = Pick<S3Call, "caller" | "facts">;
+/** Who asks, and what it says. */
+export type Asking = Pick<S3Call, "caller" | "facts">;
 
 /** What an action is about, where the request names several. */
 interface About {
@@ -159,10 +162,24 @@ export function judgeOf(
   };
 }
 
-function knownObject(found: Parameters<JudgeObject>[0]): KnownObject {
+export function knownObject(found: Parameters<JudgeObject>[0]): KnownObject {
   if (found === undefined) return { kind: "absent" };
-  const { acl } = found;
-  return { kind: "there", acl: acl && { owner: acl.owner, grants: parseGrants(acl.grants) } };
+  const { acl, attributes } = found;
+  return { kind: "there", acl: acl && { owner: acl.owner, grants: parseGrants(acl.grants) }, tags: attributes.tags };
+}
+
+/** What a document says is known only when it was read: without a policy, which alone could ask for it, the caller's right is known before. */
+export function demandBeforeBody({ access, ...asking }: S3Call, action: S3Action): void {
+  if (access.policy === undefined) demand(access, asking, action, asking.key);
+}
+
+/** With what the request's document says, which may need what is known already. */
+export function askingAlso({ caller, facts }: Asking, said: (known: ConditionFacts) => ConditionFacts): Asking {
+  const all = (): ConditionFacts => {
+    const known = facts();
+    return { ...known, ...said(known) };
+  };
+  return { caller, facts: all };
 }
 
 export interface RequestFacts {
@@ -186,10 +203,14 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "aws:currenttime": String(nowMs),
     "aws:epochtime": String(nowMs),
     "aws:principalaccount": caller.kind === "tenant" ? caller.tenant : undefined,
+    "aws:principalarn": caller.kind === "tenant" ? `arn:aws:iam::${caller.tenant}:root` : undefined,
+    "aws:principalisawsservice": "false",
+    "aws:principaltype": caller.kind === "tenant" ? "Account" : "Anonymous",
     "aws:referer": headers.one("referer"),
     "aws:securetransport": String(isSecure(headers, scheme, isProxy(peer))),
     "aws:sourceip": clientAddress(peer, headers.all("x-forwarded-for"), isProxy),
     "aws:useragent": headers.one("user-agent"),
+    "aws:viaawsservice": "false",
     "s3:authtype": AUTH_TYPES[via],
     "s3:signatureversion": via === "none" ? undefined : "AWS4-HMAC-SHA256",
     "s3:delimiter": query.one("delimiter"),
@@ -215,7 +236,14 @@ export function factsOf(request: RequestFacts, { isProxy, scheme }: AccessOption
     "s3:x-amz-storage-class": headers.one("x-amz-storage-class"),
   } satisfies Record<string, string | undefined>;
   const known = Object.fromEntries(Object.entries(said).filter((entry): entry is [string, string] => entry[1] !== undefined));
-  return { ...known, ...lockFacts(readLockHeaders(headers) ?? {}, nowMs) };
+  const tags = givesTags(operation, headers) ? { requestTags: readTagHeader(headers) } : {};
+  return { ...known, ...lockFacts(readLockHeaders(headers) ?? {}, nowMs), ...tags };
+}
+
+/** By a header: a copy only when it does not take those of its source. */
+function givesTags(operation: string, headers: Fields): boolean {
+  if (operation === "CopyObject") return readDirective(headers, "tagging") === "REPLACE";
+  return ["PutObject", "PostObject", "CreateMultipartUpload"].includes(operation);
 }
 
 const AUTH_TYPES = { header: "REST-HEADER", query: "REST-QUERY-STRING", form: "POST", none: undefined } as const;

@@ -1,5 +1,5 @@
 // S3 operations of ACLs and ownership, and the ACL of what other operations make.
-import type { ObjectAcl } from "@concord/objects";
+import type { Judged, ObjectAcl } from "@concord/objects";
 import {
   aclXml,
   checkGrantees,
@@ -153,7 +153,7 @@ export const putObjectAcl: Operation = async (call, context) => {
     refuseAcl(asked, access.owner);
     return empty(200);
   }
-  const change = (object: { readonly acl?: ObjectAcl }): ObjectAcl | undefined => {
+  const change = (object: Judged): ObjectAcl | undefined => {
     judge?.(object);
     const { owner } = aclOf(access, object.acl);
     checkOwner(asked.owner, owner);

@@ -6,18 +6,17 @@ interface OperationActions {
   readonly always: readonly S3Action[];
   /** Instead, with versionId. */
   readonly ofVersion?: readonly S3Action[];
-  /** Besides, with x-amz-tagging. */
+  /** Besides, with x-amz-tagging: of an object that it makes. */
   readonly withTags?: S3Action;
   /** Besides, with an ACL in its headers: of an object that it makes. */
   readonly withAcl?: S3Action;
-  /** What it asks the store for decides, where an ACL counts; `judge` goes to the store. New: it makes something beside what is there. */
+  /** What it asks the store for decides, where an ACL counts or a policy asks for tags; `judge` goes to the store. New: it makes something beside what is there. */
   readonly object?: "judged" | "new";
 }
 
 const of = (...always: readonly S3Action[]): OperationActions => ({ always });
 const judged = (...always: readonly S3Action[]): OperationActions => ({ always, object: "judged" });
 const making = (...always: readonly S3Action[]): OperationActions => ({ always, object: "new" });
-const byVersion = (always: readonly S3Action[], ofVersion: readonly S3Action[]): OperationActions => ({ always, ofVersion });
 const judgedByVersion = (always: readonly S3Action[], ofVersion: readonly S3Action[]): OperationActions => ({
   ...judged(...always),
   ofVersion,
@@ -92,9 +91,10 @@ export const OPERATION_ACTIONS: Readonly<Record<string, OperationActions>> = {
   /** Ask when they know what lock is to be set. */
   PutObjectRetention: of(),
   PutObjectLegalHold: of(),
-  GetObjectTagging: byVersion(["s3:GetObjectTagging"], ["s3:GetObjectVersionTagging"]),
-  PutObjectTagging: byVersion(["s3:PutObjectTagging"], ["s3:PutObjectVersionTagging"]),
-  DeleteObjectTagging: byVersion(["s3:DeleteObjectTagging"], ["s3:DeleteObjectVersionTagging"]),
+  GetObjectTagging: judgedByVersion(["s3:GetObjectTagging"], ["s3:GetObjectVersionTagging"]),
+  /** Asks when it knows which tags are to be set. */
+  PutObjectTagging: of(),
+  DeleteObjectTagging: judgedByVersion(["s3:DeleteObjectTagging"], ["s3:DeleteObjectVersionTagging"]),
   CreateMultipartUpload: { ...making("s3:PutObject"), ...written },
   UploadPart: making("s3:PutObject"),
   /** Asks for its source, too. */
@@ -124,9 +124,10 @@ export function actionsOf(operation: string, asked: Asked): NeededActions {
   const { always, ofVersion, withTags, withAcl, object } = actions;
   const named = asked.version && ofVersion !== undefined ? ofVersion : always;
   const acl = asked.acl && withAcl !== undefined ? [withAcl] : [];
+  const tags = asked.tags && withTags !== undefined ? [withTags] : [];
   return {
     judged: object === "judged" ? named : [],
-    ofNew: object === "new" ? [...named, ...acl] : acl,
-    plain: [...(object === undefined ? named : []), ...(asked.tags && withTags !== undefined ? [withTags] : [])],
+    ofNew: [...(object === "new" ? named : []), ...acl, ...tags],
+    plain: object === undefined ? named : [],
   };
 }

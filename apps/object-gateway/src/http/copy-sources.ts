@@ -1,16 +1,19 @@
 // The source of a copy: the caller needs the right to read it, whatever it may do with the bucket of the copy.
-import type { CopySource } from "@concord/objects";
+import type { CopySource, Judged } from "@concord/objects";
 import { assert, ConcordError } from "@concord/runtime";
 import { readCopySource, S3Error } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
 import type { Context, S3Call } from "./call.ts";
-import { decide, judgeOf } from "./access.ts";
+import { decide, judgeOf, knownObject } from "./access.ts";
 import { customerKeyOf } from "./encryption.ts";
 import type { Take } from "./quotas.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 
+/** By the source as it is; undefined: whatever it is. */
+type MayReadTags = (source: Judged | undefined) => boolean;
+
 /** AccessDenied when the caller may not read the source. */
-export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource & { readonly mayReadTags: boolean }> {
+export async function copySourceOf(call: S3Call, context: Context): Promise<CopySource & { readonly mayReadTags: MayReadTags }> {
   const source = readCopySource(call.headers);
   assert(source !== undefined, "a copy is picked by its source");
   checkBucketName(source.bucket);
@@ -20,7 +23,8 @@ export async function copySourceOf(call: S3Call, context: Context): Promise<Copy
   const judge = judgeOf(access, call, [versionId === undefined ? "s3:GetObject" : "s3:GetObjectVersion"], key, versionId);
   checkExpectedOwner(call, info, "x-amz-source-expected-bucket-owner");
   const tagAction = versionId === undefined ? "s3:GetObjectTagging" : "s3:GetObjectVersionTagging";
-  const mayReadTags = decide(access, call, tagAction, key, { versionId }).kind === "allowed";
+  const mayReadTags: MayReadTags = (found) =>
+    decide(access, call, tagAction, key, { versionId, object: found && knownObject(found) }).kind === "allowed";
   const customerKey = customerKeyOf(call, context, "source");
   return { ...source, precondition: { ...source.precondition, judge }, customerKey, mayReadTags };
 }

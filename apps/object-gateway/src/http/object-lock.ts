@@ -12,10 +12,9 @@ import {
   readRetention,
   retentionXml,
   S3Error,
-  type ConditionFacts,
   type S3Action,
 } from "@concord/s3";
-import { decide, demand } from "./access.ts";
+import { askingAlso, decide, demand, demandBeforeBody, type Asking } from "./access.ts";
 import { readDocument } from "./bodies.ts";
 import type { Context, Operation, S3Call } from "./call.ts";
 import { empty, versionHeader, xml, type Header } from "./responses.ts";
@@ -76,19 +75,9 @@ async function lockOf({ bucket, key, query }: S3Call, { store }: Context): Promi
   return (await store.objectLock({ bucket, key, versionId: query.one("versionId") })) ?? {};
 }
 
-/** What a document says is known only when it was read: without a policy, which alone could ask for it, the caller's right is known before. */
-function demandBeforeBody({ access, ...asking }: S3Call, action: S3Action): void {
-  if (access.policy === undefined) demand(access, asking, action, asking.key);
-}
-
 /** For conditions on the lock that the request sets. */
-function askingFor({ caller, facts }: S3Call, lock: ObjectLock): Pick<S3Call, "caller" | "facts"> {
-  const said = (): ConditionFacts => {
-    const known = facts();
-    return { ...known, ...lockFacts(lock, Number(known["aws:currenttime"])) };
-  };
-  return { caller, facts: said };
-}
+const askingFor = (call: S3Call, lock: ObjectLock): Asking =>
+  askingAlso(call, (known) => lockFacts(lock, Number(known["aws:currenttime"])));
 
 /** What an upload asks for, by the right to ask for it. */
 export function lockOfNew(call: S3Call): ObjectLock | undefined {

@@ -1,5 +1,6 @@
 // S3 operations of tags: those of a bucket, those of an object.
-import { readTagging, S3Error, taggingXml, TAGS_PER_BUCKET_MAX, TAGS_PER_OBJECT_MAX } from "@concord/s3";
+import { readTagging, S3Error, taggingXml, TAGS_PER_BUCKET_MAX, TAGS_PER_OBJECT_MAX, type S3Action } from "@concord/s3";
+import { askingAlso, demandBeforeBody, judgeOf } from "./access.ts";
 import type { Operation } from "./call.ts";
 import { readDocument } from "./bodies.ts";
 import { empty, versionHeader, xml } from "./responses.ts";
@@ -25,22 +26,32 @@ export const deleteBucketTagging: Operation = async ({ bucket }, { store }) => {
 };
 
 /** An empty set when there are none. */
-export const getObjectTagging: Operation = async ({ bucket, key, query }, { store }) => {
+export const getObjectTagging: Operation = async ({ bucket, key, query, judge }, { store }) => {
   const versionId = query.one("versionId");
-  return xml(taggingXml(await store.objectTags(bucket, key, versionId)), versionHeader(versionId));
+  return xml(taggingXml(await store.objectTags({ bucket, key, versionId, judge })), versionHeader(versionId));
 };
 
 /** Replaces all tags of the object. */
 export const putObjectTagging: Operation = async (call, context) => {
+  const { bucket, key, query, access } = call;
+  const versionId = query.one("versionId");
+  const action: S3Action = versionId === undefined ? "s3:PutObjectTagging" : "s3:PutObjectVersionTagging";
+  demandBeforeBody(call, action);
   const tags = readTagging(await readDocument(call, context), TAGS_PER_OBJECT_MAX);
-  const versionId = call.query.one("versionId");
-  await context.store.setObjectTags(call.bucket, call.key, tags, versionId);
+  const judge = judgeOf(
+    access,
+    askingAlso(call, () => ({ requestTags: tags })),
+    [action],
+    key,
+    versionId,
+  );
+  await context.store.setObjectTags({ bucket, key, versionId, tags, judge });
   return empty(200, versionHeader(versionId));
 };
 
 /** Success also when the object had none. */
-export const deleteObjectTagging: Operation = async ({ bucket, key, query }, { store }) => {
+export const deleteObjectTagging: Operation = async ({ bucket, key, query, judge }, { store }) => {
   const versionId = query.one("versionId");
-  await store.setObjectTags(bucket, key, {}, versionId);
+  await store.setObjectTags({ bucket, key, versionId, tags: {}, judge });
   return empty(204, versionHeader(versionId));
 };

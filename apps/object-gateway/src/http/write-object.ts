@@ -91,13 +91,14 @@ async function tagsToCopy(
   { store }: Context,
   source: Awaited<ReturnType<typeof copySourceOf>>,
 ): Promise<Readonly<Record<string, string>> | undefined> {
-  const maySet = decide(call.access, call, "s3:PutObjectTagging", call.key).kind === "allowed";
-  if (source.mayReadTags && maySet) return undefined;
+  const maySet = decide(call.access, call, "s3:PutObjectTagging", call.key, { object: { kind: "new" } }).kind === "allowed";
+  if (maySet && source.mayReadTags(undefined)) return undefined;
   const { bucket, key, versionId, precondition, customerKey } = source;
-  const { attributes } = await store.headObject({ bucket, key, precondition: { judge: precondition.judge }, versionId, customerKey });
-  if (Object.keys(attributes.tags).length > 0) throw new S3Error("AccessDenied");
-  // It had none: the copy gets none, also when the source gets some meanwhile.
-  return {};
+  const found = await store.headObject({ bucket, key, precondition: { judge: precondition.judge }, versionId, customerKey });
+  const { tags } = found.attributes;
+  if (Object.keys(tags).length > 0 && !(maySet && source.mayReadTags(found))) throw new S3Error("AccessDenied");
+  // Those that were judged, also when the source gets others meanwhile.
+  return tags;
 }
 
 /** Success also when there was none, unless the condition asks for one. Without a version a versioned bucket gets a delete marker. */

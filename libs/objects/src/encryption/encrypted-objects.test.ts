@@ -378,8 +378,8 @@ test("[OGD24] encryption: versions: each keeps its key and is read by its id; ta
   const ids: string[] = [];
   for (const [at, request] of REQUESTS.entries()) ids.push((await put(fixture, "k", contents[at]!, request)).versionId!);
   for (const [at, versionId] of ids.entries()) {
-    await fixture.store.setObjectTags("photos", "k", { at: String(at) }, versionId);
-    assert.deepEqual(await fixture.store.objectTags("photos", "k", versionId), { at: String(at) });
+    await fixture.store.setObjectTags({ bucket: "photos", key: "k", tags: { at: String(at) }, versionId });
+    assert.deepEqual(await fixture.store.objectTags({ bucket: "photos", key: "k", versionId }), { at: String(at) });
     assert.equal(await fixture.store.objectAcl({ bucket: "photos", key: "k", versionId, judge: undefined }), undefined);
     const asked = { bucket: "photos", key: "k", range: undefined, precondition: {}, part: undefined, versionId };
     const found = await fixture.store.getObject({ ...asked, customerKey: keyFor(REQUESTS[at]) });

@@ -88,7 +88,7 @@ test("[OGD23] key rotation: what is changed while the pass looks at it: the chan
   const context = withKeys(fixture, BOTH);
   const range: typeof context.metadata.range = async (...asked) => {
     const rows = await fixture.metadata.range(...asked);
-    if (asked[0] !== "") await fixture.store.setObjectTags("photos", "managed", { at: String(rows.length) });
+    if (asked[0] !== "") await fixture.store.setObjectTags({ bucket: "photos", key: "managed", tags: { at: String(rows.length) } });
     return rows;
   };
   const { metadata: kept } = fixture;

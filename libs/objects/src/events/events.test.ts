@@ -107,8 +107,8 @@ test("[OGD19] a bucket without versions: one event per change, named as S3 does;
     digest,
   });
   await completeUpload(fixture, "big", "a part");
-  await store.setObjectTags("photos", "k", { a: "b" });
-  await store.setObjectTags("photos", "k", {});
+  await store.setObjectTags({ bucket: "photos", key: "k", tags: { a: "b" } });
+  await store.setObjectTags({ bucket: "photos", key: "k", tags: {} });
   await store.setObjectAcl({ bucket: "photos", key: "k", change: () => ({ owner: "t", grants: "[]" }) });
   await store.deleteObject({ bucket: "photos", key: "k" });
   await store.deleteObject({ bucket: "photos", key: "k" });
@@ -393,7 +393,7 @@ describe("bounds", () => {
       put: () => put(fixture, "k1", "y"),
       "large put": () => put(fixture, "k3", manyBytes(100)),
       delete: () => store.deleteObject({ bucket: "photos", key: "k1" }),
-      tags: () => store.setObjectTags("photos", "k1", { a: "b" }),
+      tags: () => store.setObjectTags({ bucket: "photos", key: "k1", tags: { a: "b" } }),
     };
     for (const [name, act] of Object.entries(refused)) assert.equal(await codeOf(act()), "OVERLOADED", name);
     assert.deepEqual(metadata.contents(), before);

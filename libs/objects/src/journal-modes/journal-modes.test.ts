@@ -264,7 +264,7 @@ test("[OG19] basic: another request wrote the row since: left as it is", async (
     (gateway) => put(gateway, "k", bytes("new")),
   );
   const other = await openGateway(world, { instance: "two" });
-  await other.store.setObjectTags("photos", "k", { seen: "1" });
+  await other.store.setObjectTags({ bucket: "photos", key: "k", tags: { seen: "1" } });
   assert.equal((await next.recovery.runOnce()).transactions!.restored, 0);
   assert.equal(await get(next, "k"), bytes("new"));
 });

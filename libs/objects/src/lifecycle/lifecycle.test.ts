@@ -193,7 +193,7 @@ test("[OGD11] lifecycle: an upload is completed between judgement and abort: the
 test("[OGD18] lifecycle: a write between judgement and removal: the write wins", async () => {
   const writes: readonly (readonly [string, (fixture: Fixture) => Promise<unknown>])[] = [
     ["an overwrite", (fixture) => put(fixture, "k", "newer")],
-    ["other tags", (fixture) => fixture.store.setObjectTags("photos", "k", { keep: "yes" })],
+    ["other tags", (fixture) => fixture.store.setObjectTags({ bucket: "photos", key: "k", tags: { keep: "yes" } })],
   ];
   for (const versioned of [false, true]) {
     for (const [name, write] of writes) {

@@ -95,9 +95,9 @@ test("[OGD3] table, no whole description: garbage where it is always found, no f
 test("[OGD1] table, the head names it: nothing to do; also when its tags changed since, and under any other version", async () => {
   const { world, dead, epoch, by } = await afterDeath();
   await put(dead, "k", bytes("v"));
-  await dead.store.setObjectTags("photos", "k", { t: "1" });
+  await dead.store.setObjectTags({ bucket: "photos", key: "k", tags: { t: "1" } });
   dead.kill();
-  await by.store.setObjectTags("photos", "k", { t: "2" });
+  await by.store.setObjectTags({ bucket: "photos", key: "k", tags: { t: "2" } });
   assert.equal((await recoverEpoch(by.context, epoch)).referenced, 1);
   await quiesce(by);
   assert.equal(await get(by, "k"), bytes("v"));

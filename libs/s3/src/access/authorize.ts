@@ -1,8 +1,8 @@
 // Whether a request is allowed: one pure function, whose table is in the README with a test per row.
 import { unreachable } from "@concord/runtime";
 import { permits, type Acl, type Grant, type ObjectOwnership, type Permission } from "./acl.ts";
-import type { S3Action } from "./actions.ts";
-import type { ConditionFacts } from "./conditions.ts";
+import { OF_EXISTING_TAGS, type S3Action } from "./actions.ts";
+import type { ConditionFacts, ExistingTags } from "./conditions.ts";
 import { judgeByPolicy, type Caller, type Policy } from "./policy.ts";
 
 export interface PublicAccessBlock {
@@ -29,7 +29,7 @@ export interface BucketAccess {
 export type KnownObject =
   | { readonly kind: "absent" }
   | { readonly kind: "new" }
-  | { readonly kind: "there"; readonly acl: Acl | undefined };
+  | { readonly kind: "there"; readonly acl: Acl | undefined; readonly tags: Readonly<Record<string, string>> };
 
 export interface AccessRequest {
   readonly caller: Caller;
@@ -85,8 +85,9 @@ export function authorize(access: BucketAccess, request: AccessRequest): Decisio
   const { caller, action } = request;
   const isOwner = caller.kind === "tenant" && caller.tenant === access.owner;
   if (isOwner && REPAIRS.includes(action)) return ALLOWED_BY_OWNER;
-  const said = judgeByPolicy(access.policy, { ...request, bucket: access.bucket });
+  const said = judgeByPolicy(access.policy, { ...request, bucket: access.bucket, existingTags: existingTagsOf(request) });
   if (said === "deny") return { kind: "denied", by: "policy" };
+  if (said === "unknown") return UNDECIDED;
   const whose = whoseIsIt(access, request);
   if (isOwner && whose === "bucket owner's") return ALLOWED_BY_OWNER;
   const isRefusedHere = access.publicAccess === "refused";
@@ -99,6 +100,12 @@ export function authorize(access: BucketAccess, request: AccessRequest): Decisio
   if (said === "allow" && whose === "bucket owner's") return { kind: "allowed", by: "policy" };
   if (access.ownership === "BucketOwnerEnforced") return DENIED;
   return whose === "unknown" ? UNDECIDED : judgeByAcl(access, request);
+}
+
+function existingTagsOf({ action, object }: AccessRequest): ExistingTags {
+  if (!OF_EXISTING_TAGS.includes(action)) return undefined;
+  if (object === undefined) return "unknown";
+  return object.kind === "there" ? object.tags : undefined;
 }
 
 /** Of what the action is about. */

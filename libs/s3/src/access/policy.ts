@@ -2,7 +2,7 @@
 import { POLICY_ENTRIES_MAX, POLICY_SLOW_CHARS_MAX, POLICY_STATEMENTS_MAX } from "../limits.ts";
 import { isBucketAction, S3_ACTIONS, type S3Action } from "./actions.ts";
 import { subnetOf } from "./addresses.ts";
-import { conditionsHold, readConditions, type Condition, type ConditionFacts } from "./conditions.ts";
+import { actionsOfKey, conditionsHold, readConditions, type Condition, type ConditionFacts, type ExistingTags } from "./conditions.ts";
 import { malformedPolicy, objectOf, parsePolicyJson, textsOf, type JsonObject } from "./policy-json.ts";
 import { matchesWildcard, slowChars } from "./wildcard.ts";
 
@@ -42,6 +42,7 @@ export interface PolicyRequest {
   /** Undefined: the bucket itself. */
   readonly key: string | undefined;
   readonly facts: ConditionFacts;
+  readonly existingTags: ExistingTags;
 }
 
 const ARN = "arn:aws:s3:::";
@@ -86,13 +87,15 @@ function readStatement(fields: JsonObject, bucket: string, isTenant: (name: stri
   const resources = readPatterns(oneOf(fields, "Resource"), "Resource");
   checkActions(actions, resources);
   for (const one of resources.patterns) checkResource(one, bucket);
-  return { effect, principals, actions, resources, conditions: condition === undefined ? [] : readConditions(condition) };
+  const conditions = condition === undefined ? [] : readConditions(condition);
+  checkTagConditions(actions, conditions);
+  return { effect, principals, actions, resources, conditions };
 }
 
 /** A judgement is made for each request, and for each key of a DeleteObjects. */
 function checkCost(statements: readonly Statement[]): void {
   const likes = (all: readonly Condition[]): readonly string[] =>
-    all.flatMap(({ operator, values }) => (operator.endsWith("Like") ? values : []));
+    all.flatMap(({ operator, values }) => (operator.endsWith("Like") || operator.startsWith("Arn") ? values : []));
   const patterns = statements.flatMap(({ resources, conditions }) => [...resources.patterns, ...likes(conditions)]);
   const chars = patterns.reduce((sum, pattern) => sum + slowChars(pattern), 0);
   if (chars > POLICY_SLOW_CHARS_MAX) throw malformedPolicy(`texts with ? between two * have more than ${POLICY_SLOW_CHARS_MAX} characters`);
@@ -149,6 +152,16 @@ function checkActions(actions: Patterns, resources: Patterns): void {
   }
 }
 
+/** A condition on tags of which an action says nothing would never hold, or always. */
+function checkTagConditions({ not, patterns }: Patterns, conditions: readonly Condition[]): void {
+  for (const { key } of conditions) {
+    const asking = actionsOfKey(key);
+    if (asking === undefined || not) continue;
+    if (!patterns.every((pattern) => asking.some((action) => matchesAction(pattern, action))))
+      throw malformedPolicy("Conditions do not apply to combination of actions and resources in statement");
+  }
+}
+
 /**
  * MalformedPolicy: an action on the bucket whose statement names only what is in it ("arn:aws:s3:::b/*" for s3:ListBucket), which would never apply. For
  * policies that are put: those of before, which were not asked, stay readable.
@@ -175,20 +188,24 @@ function checkResource(resource: string, bucket: string): void {
     throw malformedPolicy(`the resource ${resource.slice(0, 64)} is not in this bucket`);
 }
 
-/** What a policy says of a request; a refusal outweighs every permission. */
-export function judgeByPolicy(policy: Policy | undefined, request: PolicyRequest): "deny" | "allow" | "silent" {
-  const said = (policy?.statements ?? []).filter((statement) => applies(statement, request)).map(({ effect }) => effect);
-  if (said.includes("Deny")) return "deny";
-  return said.includes("Allow") ? "allow" : "silent";
+/** What a policy says of a request; a refusal outweighs every permission. Unknown: the object's tags decide. */
+export function judgeByPolicy(policy: Policy | undefined, request: PolicyRequest): "deny" | "allow" | "silent" | "unknown" {
+  const said = (policy?.statements ?? []).map((statement) => ({ effect: statement.effect, applies: applies(statement, request) }));
+  const has = (effect: Statement["effect"], how: boolean | "unknown"): boolean =>
+    said.some((one) => one.effect === effect && one.applies === how);
+  if (has("Deny", true)) return "deny";
+  if (has("Deny", "unknown")) return "unknown";
+  if (has("Allow", true)) return "allow";
+  return has("Allow", "unknown") ? "unknown" : "silent";
 }
 
-function applies(statement: Statement, { caller, action, bucket, key, facts }: PolicyRequest): boolean {
+function applies(statement: Statement, { caller, action, bucket, key, facts, existingTags }: PolicyRequest): boolean | "unknown" {
   const resource = `${ARN}${bucket}${key === undefined ? "" : `/${key}`}`;
   return (
     isNamed(statement.principals, caller) &&
     isMeant(statement.actions, (pattern) => matchesAction(pattern, action)) &&
     isMeant(statement.resources, (pattern) => matchesWildcard(pattern, resource)) &&
-    conditionsHold(statement.conditions, facts)
+    conditionsHold(statement.conditions, facts, existingTags)
   );
 }
 
@@ -203,10 +220,12 @@ function isPublicStatement({ effect, principals, conditions }: Statement): boole
   return effect === "Allow" && principals.everyone && !conditions.some(isFixed);
 }
 
-function isFixed({ operator, key, values, ifExists }: Condition): boolean {
-  if (ifExists) return false;
-  if (key === "aws:principalaccount")
-    return operator === "StringEquals" || (operator === "StringLike" && !values.some((one) => /[*?]/.test(one)));
+function isFixed({ operator, quantifier, key, values, ifExists }: Condition): boolean {
+  if (ifExists || quantifier === "all") return false;
+  if (key === "aws:principalaccount" || key === "aws:principalarn") {
+    const isLike = ["StringLike", "ArnLike", "ArnEquals"].includes(operator);
+    return operator === "StringEquals" || (isLike && !values.some((one) => /[*?]/.test(one)));
+  }
   if (key !== "aws:sourceip" || operator !== "IpAddress") return false;
   return values.every((one) => {
     const { prefixBits, isV6 } = subnetOf(one)!;
