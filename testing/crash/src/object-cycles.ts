@@ -17,6 +17,7 @@ import { ObjectAdminService } from "@concord/protos-object";
 import { type Constellation, isIndeterminate, type PlainGrpc, s3Client } from "@concord/constellation";
 import { earlyHit, failpointsIn } from "./failpoints.ts";
 import { AnnouncedBuckets } from "./objects/announced-buckets.ts";
+import { SwitchedBuckets } from "./objects/switched-buckets.ts";
 import { Downloads } from "./readers/downloads.ts";
 import { newTally, type Subject } from "./subject.ts";
 
@@ -84,11 +85,12 @@ export class ObjectSubject implements Subject {
   readonly #s3: S3Client;
   readonly #model: Possible[] = Array.from({ length: KEYS }, () => new Set([""]));
   readonly #announced: AnnouncedBuckets | undefined;
+  readonly #switched: SwitchedBuckets | undefined;
   /** Slow ones; with the events alone. */
   readonly slowReaders: Downloads | undefined;
   #operations = 0;
 
-  /** `eventsWorker`: the dedup-worker that events go to, by name; undefined: without buckets of versions, locks, rules and events, and without slow downloads. */
+  /** `eventsWorker`: the dedup-worker that events go to, by name; undefined: without buckets of versions, locks, rules and events, without those whose versioning is switched, and without slow downloads. */
   constructor(constellation: Constellation, grpc: PlainGrpc, eventsWorker?: string) {
     this.#constellation = constellation;
     this.#grpc = grpc;
@@ -97,6 +99,7 @@ export class ObjectSubject implements Subject {
     this.points = eventsWorker === undefined ? all : [...FIRST, ...all.filter((point) => !FIRST.includes(point))];
     this.beside = eventsWorker === undefined ? [] : [eventsWorker];
     const { s3, tally, notes } = { s3: this.#s3, tally: this.tally, notes: this.notes };
+    this.#switched = eventsWorker === undefined ? undefined : new SwitchedBuckets({ s3, tally, notes, random: Math.random });
     this.slowReaders = eventsWorker === undefined ? undefined : new Downloads({ constellation, bucket: PROBES, tally, notes });
     this.#announced =
       eventsWorker === undefined
@@ -113,6 +116,7 @@ export class ObjectSubject implements Subject {
   async prepare(): Promise<void> {
     for (const Bucket of [BUCKET, PROBES]) await this.#s3.send(new CreateBucketCommand({ Bucket }));
     await this.#announced?.prepare();
+    await this.#switched?.prepare();
     await this.slowReaders?.prepare();
   }
 
@@ -124,7 +128,12 @@ export class ObjectSubject implements Subject {
         await this.#change(at).catch(() => sleep(5));
       }
     };
-    await Promise.all([...this.#model.map((_, at) => writer(at)), this.#announced?.work(signal), this.slowReaders?.work(signal)]);
+    await Promise.all([
+      ...this.#model.map((_, at) => writer(at)),
+      this.#announced?.work(signal),
+      this.#switched?.work(signal),
+      this.slowReaders?.work(signal),
+    ]);
   }
 
   /** Everything is what it may be and announced as it was, nothing leaks, nothing dangles. */
@@ -139,6 +148,7 @@ export class ObjectSubject implements Subject {
       this.notes.push(`${keyOf(at)} is ${names.has(keyOf(at)) ? "listed" : "not listed"}`);
     });
     await this.#announced?.judge();
+    await this.#switched?.judge();
     await this.#consistency();
   }
 

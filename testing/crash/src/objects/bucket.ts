@@ -57,9 +57,7 @@ export class LoggedBucket {
   }
 
   async put(Key: string, fate: Fate, more: Partial<PutObjectCommandInput> = {}): Promise<VersionName> {
-    this.#puts += 1;
-    const Body = randomBytes(SIZES[this.#puts % SIZES.length]!);
-    const etag = md5(Body);
+    const { Body, etag } = this.body();
     this.ledger.sent(Key, etag);
     const { VersionId = "null" } = await this.send(`a put of ${Key}`, () =>
       this.#s3.send(new PutObjectCommand({ ...more, Bucket: this.name, Key, Body })),
@@ -67,6 +65,13 @@ export class LoggedBucket {
     const name = { key: Key, id: VersionId };
     this.ledger.acknowledged({ ...name, etag }, fate);
     return name;
+  }
+
+  /** Of sizes in turn, and the ETag of an object that has it. */
+  body(): { readonly Body: Uint8Array; readonly etag: string } {
+    this.#puts += 1;
+    const Body = randomBytes(SIZES[this.#puts % SIZES.length]!);
+    return { Body, etag: md5(Body) };
   }
 
   /** A delete marker. */
@@ -139,9 +144,8 @@ export class LoggedBucket {
   }
 
   async #bytes({ key, id }: VersionName): Promise<Uint8Array | undefined> {
-    const version = id === "null" ? {} : { VersionId: id };
     try {
-      const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, ...version }));
+      const { Body } = await this.#s3.send(new GetObjectCommand({ Bucket: this.name, Key: key, VersionId: id }));
       return await Body!.transformToByteArray();
     } catch (error) {
       if (GONE.has((error as Partial<Error>).name ?? "")) return undefined;
