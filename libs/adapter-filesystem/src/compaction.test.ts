@@ -166,6 +166,43 @@ test("compaction, dead bytes waited in an epoch that is closed now: they wait no
   await expectThere(packing(disk), [oidOf(1, 3)]);
 });
 
+/** What a process uses an epoch for first; nothing is removed. */
+const FIRST_USES: readonly (readonly [use: string, act: (data: FilesystemObjectData) => Promise<unknown>])[] = [
+  ["closes it again, as a recovery does", (data) => data.closeEpoch(1)],
+  ["lists it", (data) => data.list({ epoch: 1, fromSequence: 0, limit: 1 })],
+  ["reads of it", (data) => data.read(oidOf(1, 4), 0, LENGTH)[Symbol.asyncIterator]().next()],
+];
+for (const [use, act] of FIRST_USES) {
+  test(`compaction, dead bytes waited in an epoch that is closed now, another process ${use}: they are gone, the blobs are there`, async () => {
+    const disk = new MemoryDisk();
+    const writer = await filled(disk, 5, WAITING);
+    await remove(writer, 0, 1, 2);
+    await writer.closeEpoch(1);
+    await writer.close();
+    assert.deepEqual(segments(disk), ["00000000", "00000001"]);
+    const next = packing(disk, WAITING);
+    await act(next);
+    await next.close();
+    assert.deepEqual(segments(disk), ["00000001", "00010000"]);
+    await expectThere(packing(disk), except(5, 0, 1, 2));
+  });
+}
+
+test("compaction, an epoch that another one closes: who reads of it before and after compacts, once", async () => {
+  const disk = new MemoryDisk();
+  const writer = await filled(disk, 5, WAITING);
+  const reader = packing(disk, WAITING);
+  await expectThere(reader, oids(5));
+  await remove(writer, 0, 1, 2);
+  await writer.closeEpoch(1);
+  await expectThere(reader, except(5, 0, 1, 2));
+  await reader.close();
+  assert.deepEqual(segments(disk), ["00000001", "00010000"]);
+  await expectThere(reader, except(5, 0, 1, 2));
+  await reader.close();
+  assert.deepEqual(segments(disk), ["00000001", "00010000"]);
+});
+
 test("compaction, the segment that is written: stays, also with nothing alive", async () => {
   const disk = new MemoryDisk();
   const data = await filled(disk);
@@ -273,9 +310,9 @@ test("[OGD14] compaction, power cut: an acquisition is not undone, so its number
   await remove(data, 4);
   await remove(data, 0, 1, 2);
   disk.crash();
-  await expectThere(packing(disk), [oidOf(1, 3)]);
   const paths = [...disk.files.contents().keys()].filter((path) => path.includes("/seg-"));
   assert.ok(paths.length > 0 && paths.every((path) => path.includes("/packed-2/")), paths.join());
+  await expectThere(packing(disk), [oidOf(1, 3)]);
 });
 
 test("compaction, a draft that a crash left: removed by the next compaction", async () => {

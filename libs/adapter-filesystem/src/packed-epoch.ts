@@ -30,6 +30,9 @@ export class PackedEpoch {
   readonly #readers: SegmentReaders;
   readonly #begun = new Map<number, Begun>();
   #isLoaded = false;
+  /** This process appends to it, so others compact it when it is closed: the writer may be about to end. */
+  #isWriter = false;
+  #wasClosed = false;
 
   constructor(options: PackedEpochOptions) {
     this.#options = options;
@@ -59,6 +62,7 @@ export class PackedEpoch {
     const { sequence } = needle;
     if (this.#begun.get(sequence) !== begun)
       throw new ConcordError("EPOCH_FENCED", `data blob ${oidOf(this.#options.epoch, sequence)} was removed`, { applied: "no" });
+    this.#isWriter = true;
     const appended = this.#appender.append(needle);
     begun.state = { kind: "appending", settled: appended.catch(() => undefined) };
     try {
@@ -83,6 +87,10 @@ export class PackedEpoch {
   async refresh(): Promise<void> {
     await this.#view.refresh();
     this.#isLoaded = true;
+    if (this.#wasClosed || this.#view.place?.closed !== true) return;
+    this.#wasClosed = true;
+    // What waited while it was open waits no longer; later removals in it compact by themselves.
+    if (!this.#isWriter) void this.#compaction.run();
   }
 
   /** Of what is known: after `refresh` of what is there. */
