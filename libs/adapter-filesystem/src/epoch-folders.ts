@@ -49,6 +49,8 @@ export class EpochFolders {
   readonly #failed = new Map<string, unknown>();
   /** One for each epoch being written: only our own. */
   readonly #checks = new Map<number, Rounds>();
+  /** By open epoch that we write: folders that may hold blobs. No other process makes any in it. */
+  readonly #blobFolders = new Map<number, Promise<Set<string>>>();
   /** Epochs known to be closed: they stay so. */
   readonly #closed = new Set<number>();
 
@@ -61,8 +63,16 @@ export class EpochFolders {
   /** The path for a new blob; its folder exists durably. EPOCH_FENCED. */
   async ready(oid: Oid): Promise<string> {
     const folder = openFolder(oid);
-    await this.#readyFolder(parseOid(oid).epoch, folder);
+    const { epoch, sequence } = parseOid(oid);
+    (await this.#blobFoldersOf(epoch)).add(folderName(sequence));
+    await this.#readyFolder(epoch, folder);
     return `${folder}/${oid}`;
+  }
+
+  /** False: no blob in a file of its own has that name. Of an epoch that is open and ours. */
+  async mayHaveFile(oid: Oid): Promise<boolean> {
+    const { epoch, sequence } = parseOid(oid);
+    return (await this.#blobFoldersOf(epoch)).has(folderName(sequence));
   }
 
   /** The folder of the epoch's segments, as `ready` (I2). EPOCH_FENCED. */
@@ -212,6 +222,17 @@ export class EpochFolders {
     return listed.slice(0, limit);
   }
 
+  /** Listed once: from then on it is known by what `ready` made. */
+  #blobFoldersOf(epoch: number): Promise<Set<string>> {
+    const known = this.#blobFolders.get(epoch);
+    if (known !== undefined) return known;
+    const listing = this.#foldersOf(epoch).then((names) => new Set(names));
+    this.#blobFolders.set(epoch, listing);
+    forgetOldest(this.#blobFolders);
+    listing.catch(() => this.#blobFolders.delete(epoch));
+    return listing;
+  }
+
   async #foldersOf(epoch: number): Promise<readonly string[]> {
     const names = new Set<string>();
     for (const parent of [openEpoch(epoch), closedEpoch(epoch)])
@@ -297,7 +318,7 @@ export class EpochFolders {
   }
 }
 
-function forgetOldest(known: Map<string, unknown>): void {
+function forgetOldest<Key>(known: Map<Key, unknown>): void {
   const oldest = known.keys().next();
   if (known.size > KNOWN_FOLDERS_MAX && oldest.done !== true) known.delete(oldest.value);
 }

@@ -152,13 +152,16 @@ export class FilesystemObjectData implements ObjectData {
 
   /** A file of its own has no such name, and the epoch is open: what `create` of a file tells by itself. */
   async #assertFree(oid: Oid): Promise<void> {
-    // While the epoch is open its files lie in the first place only.
-    const opening = this.#options.disk.open(this.#folders.places(oid)[0]!);
-    const [opened, checked] = await Promise.allSettled([opening, this.#folders.assertOpen(parseOid(oid).epoch)]);
+    const [opened, checked] = await Promise.allSettled([this.#openNew(oid), this.#folders.assertOpen(parseOid(oid).epoch)]);
     if (opened.status === "fulfilled") await opened.value?.close();
     if (opened.status === "rejected") throw opened.reason;
     if (checked.status === "rejected") throw checked.reason;
     if (opened.value !== undefined) throw exists(oid);
+  }
+
+  /** While the epoch is open its files lie in the first place only. */
+  async #openNew(oid: Oid): Promise<DiskFile | undefined> {
+    return (await this.#folders.mayHaveFile(oid)) ? await this.#options.disk.open(this.#folders.places(oid)[0]!) : undefined;
   }
 
   async #open(oid: Oid): Promise<DiskFile | undefined> {
