@@ -8,7 +8,10 @@ const { EIO, ENOSPC } = constants.errno;
 const SOURCE = join(import.meta.dirname, "io-faults.c");
 const EVERY_ONE = 1_000_000_000;
 /** Numbers of the call that fails: early ones are in the start, late ones under load. */
-const FIRSTS = [1, 40, 3, 90, 8, 200, 15, 400, 25] as const;
+const FIRSTS = [1, 40, 3, 90, 25, 200, 15, 400, 8] as const;
+/** Of calls that a short life makes few of. */
+const FIRSTS_OF_FEW = [1, 2, 4, 3, 2] as const;
+const FEW: ReadonlySet<string> = new Set(["rename", "open"]);
 
 /** `count` calls of `kind` fail, from one on; with `delayMs` they succeed, so much later. */
 const KINDS = [
@@ -46,7 +49,8 @@ export class IoFaults {
   plan(cycle: number, node: string, dataFolder: string): PlannedFault {
     const mark = join(this.#folder, `io-fault-of-${node}`);
     const { kind, name, errno, count, delayMs } = KINDS[cycle % KINDS.length]!;
-    const first = FIRSTS[(cycle + Math.floor(cycle / KINDS.length)) % FIRSTS.length]!;
+    const firsts = FEW.has(kind) ? FIRSTS_OF_FEW : FIRSTS;
+    const first = firsts[(cycle + Math.floor(cycle / KINDS.length)) % firsts.length]!;
     rmSync(mark, { force: true });
     return {
       name: `${kind} ${name}`,
