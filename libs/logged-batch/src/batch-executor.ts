@@ -42,6 +42,7 @@ export class BatchExecutor {
         return [node.name, new HolderLane({ node, clock, timeoutMs: writeTimeoutMs, onFailed })];
       }),
     );
+    assert(this.#lanes.size === this.#ring.nodes.length, "I1: each node has a lane of its own");
     this.#steps = {
       ring: this.#ring,
       seal: (batch, holders) => this.#seal(batch, holders),
@@ -73,6 +74,7 @@ export class BatchExecutor {
     const { id, timestampUs, rowCount, mutations } = batch;
     assert(batch.logged && holders.length > 0, "only a logged batch has an entry (LB12)");
     assert(new Set(holders).size === holders.length, "I1: two holders are two nodes");
+    assert(holders.at(-1) === this.#ring.self, "LBD4: the coordinator is the last to replay");
     assert(mutations.length > 0 && rowCount <= mutations.length, "LB15: the entry is the whole batch");
     const createdMs = this.#ring.clock.nowMs();
     return encodeEntry({ id, coordinator: this.#ring.self, createdMs, timestampUs, holders, rowCount, mutations }, this.#checksum);

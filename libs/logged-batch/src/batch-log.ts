@@ -260,6 +260,7 @@ export class BatchLog {
   }
 
   #decide(held: HeldBatch, isMerged: boolean): void {
+    assert(this.isHeld(held), "I1: what is decided is held");
     assert(held.state.kind !== "merged", "the rows of a batch are merged once");
     const { rows } = held.state;
     this.#release(held);
@@ -294,6 +295,7 @@ export class BatchLog {
     assert(this.#bytes >= 0, "what is dropped was counted");
     const unreadable = this.#unreadable.delete(id);
     const isDropped = this.#pending.delete(id) || unreadable;
+    assert(this.#undecided.size <= this.#pending.size, "I5: what a read waits for is held");
     assert(this.#pending.size > 0 || (this.#bytes === 0 && this.#preparedBytes === 0), "what is counted is held");
     return isDropped;
   }

@@ -82,6 +82,7 @@ export class BatchRuns {
     };
     return result.then(
       (value) => {
+        assert(value.id === batch.id && value.timestampUs === batch.timestampUs, "LB4: a result is of its batch");
         record.state = { kind: "applied", result: value };
         settled("OK");
         return value;

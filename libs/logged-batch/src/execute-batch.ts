@@ -104,6 +104,8 @@ async function completeInBackground({ ring, laneOf }: BatchSteps, batch: Prepare
   const areHinted = await Promise.all(hints).catch(() => [false]);
   if (!areHinted.every(Boolean)) return;
   // every replica has every row on disk, or this node a hint for it, before the log forgets the batch (I2)
+  const safe = merged.concat(areHinted).filter(Boolean).length;
+  assert(safe === ring.nodes.length, "I2: each replica has the rows, or a hint, before the entry goes");
   ring.failpoint("batch:before-remove");
   for (const node of ring.nodes) laneOf(node).remove(batch.id);
 }
@@ -149,6 +151,7 @@ function neverTaken(acks: Acks): boolean {
 }
 
 function unavailable(batch: PreparedBatch, message: string, writeType: BatchWriteType, cause?: ConcordError): ConcordError {
+  assert(cause === undefined || cause.applied === "no", "LB4: a batch is not logged only when no node may have it");
   const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
   return batchError(code, message, { ...factsOf(batch), writeType, outcome: "NOT_LOGGED", applied: "no", cause });
 }

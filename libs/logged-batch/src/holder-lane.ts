@@ -81,6 +81,7 @@ export class HolderLane {
     this.#isStopped = true;
     this.#flush();
     await Promise.all(this.#inFlight);
+    assert(this.#decisions.length + this.#removals.length === 0, "no decision or removal waits in a stopped lane");
   }
 
   #flushThisTurn(): void {
@@ -95,9 +96,11 @@ export class HolderLane {
   #flushWithin(delayMs: number): void {
     const { clock } = this.#options;
     const dueAtMs = clock.monotonicMs() + delayMs;
-    if (this.#timer !== undefined && this.#timer.dueAtMs <= dueAtMs) return;
-    this.#cancelTimer();
-    this.#timer = { dueAtMs, timer: clock.setTimer(delayMs, () => this.#flush()) };
+    if (this.#timer === undefined || this.#timer.dueAtMs > dueAtMs) {
+      this.#cancelTimer();
+      this.#timer = { dueAtMs, timer: clock.setTimer(delayMs, () => this.#flush()) };
+    }
+    assert(this.#timer.dueAtMs <= dueAtMs, "a decision does not wait as long as a removal");
   }
 
   #cancelTimer(): void {
@@ -116,6 +119,7 @@ export class HolderLane {
     const decisions = take(this.#decisions, ({ bytes }) => bytes);
     const removed = this.#removals.splice(0, LOG_CALL_ENTRIES_MAX);
     assert(puts.length + decisions.length + removed.length > 0, "a call takes at least one of what waits");
+    assert(Math.max(puts.length, decisions.length, removed.length) <= LOG_CALL_ENTRIES_MAX, "a holder refuses no call for its size");
     const request = { entries: puts.map(({ entry }) => entry), decided: decisions.map(({ id }) => id), removed };
     const call = node.batchLog.write(request, timeoutMs).then(
       ({ results, applied }) => {

@@ -12,6 +12,11 @@ export class UndecidedRows<Batch extends object> {
   readonly #byRow = new RotatingMap<string, Batch[]>();
   readonly #waiting = new RotatingMap<Batch, Waiting>();
 
+  /** Undecided batches. */
+  get size(): number {
+    return this.#waiting.size;
+  }
+
   /** `names`: its stored keys as texts. */
   add(batch: Batch, names: readonly string[]): void {
     assert(!this.#waiting.has(batch), "a batch is undecided once");

@@ -3,6 +3,7 @@ import type { AssertionFault } from "./assertion-fault.ts";
 type Seed = readonly [message: string, file: string, search: string, replace: string, test: string];
 
 const EXECUTE = "execute-batch";
+const LANE = "holder-lane";
 const LOG = "batch-log";
 const REPLAY = "replay";
 
@@ -68,6 +69,58 @@ const SEEDS: readonly Seed[] = [
     "      if (batches.length === 1) this.#byRow.delete(name);\n      else batches.splice(at, 1);\n",
     "      batches.splice(at, 1);\n",
     LOG,
+  ],
+  ["what is decided is held", "batch-log", "this.#decide(held, effects", "this.#decide({ ...held }, effects", LOG],
+  ["what a read waits for is held", "batch-log", "    if (held !== undefined) this.#release(held);\n", "", LOG],
+  [
+    "a decision does not wait as long as a removal",
+    "holder-lane",
+    "this.#timer === undefined || this.#timer.dueAtMs > dueAtMs",
+    "this.#timer === undefined",
+    LANE,
+  ],
+  ["no decision or removal waits in a stopped lane", "holder-lane", "    this.#isStopped = true;\n    this.#flush();\n", "", LANE],
+  [
+    "a holder refuses no call for its size",
+    "holder-lane",
+    "count < waiting.length && count < LOG_CALL_ENTRIES_MAX && bytes",
+    "count < waiting.length && bytes",
+    LANE,
+  ],
+  [
+    "each replica has the rows, or a hint, before the entry goes",
+    "execute-batch",
+    "  if (!areHinted.every(Boolean)) return;\n",
+    "",
+    EXECUTE,
+  ],
+  [
+    "a batch is not logged only when no node may have it",
+    "execute-batch",
+    'acks.acked === 0 && acks.outstanding === 0 && acks.failures.every((failure) => failure.applied === "no")',
+    "acks.failures.length > 0",
+    EXECUTE,
+  ],
+  [
+    "the coordinator is the last to replay",
+    "batch-node",
+    "return [...others.map((node) => node.name), ring.self];",
+    "return [ring.self, ...others.map((node) => node.name)];",
+    EXECUTE,
+  ],
+  [
+    "each node has a lane of its own",
+    "batch-executor",
+    "        return [node.name, new HolderLane",
+    "        return [this.#ring.self, new HolderLane",
+    EXECUTE,
+  ],
+  [
+    "a result is of its batch",
+    "execute-batch",
+    "return { id, timestampUs, holders: log.confirmed };",
+    "return { id, timestampUs: 0n as never, holders: log.confirmed };",
+    EXECUTE,
   ],
 ];
 
