@@ -29,6 +29,8 @@ export interface HeldBatch extends PendingBatch {
   readonly holders: readonly string[];
   readonly bytes: number;
   readonly digest: string;
+  /** Of the newest entry that came: a redriven batch is new again (LBD6). */
+  createdMs: number;
   /** Monotonic; undefined: found in the store at start. */
   readonly receivedAtMs: number | undefined;
   /** Nodes that confirmed the rows to this holder: the progress of replay (LBD5). */
@@ -147,7 +149,9 @@ export class BatchLog {
         if (!this.#letters.has(entry.id)) throw new ConcordError("NOT_FOUND", `no dead letter ${entry.id}`);
         if (this.#isOther(summary)) throw new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${entry.id} is held with another payload`);
         this.#letters.delete(entry.id);
-        if (!this.#pending.has(entry.id)) this.#add(summary);
+        const held = this.#pending.get(entry.id);
+        if (held === undefined) this.#add(summary);
+        else renew(held, summary);
         return { persist: [remove(letterKey(entry.id)), put(entryKey(entry.id), bytes)], reply: this.#pending.get(entry.id)! };
       },
     };
@@ -205,7 +209,7 @@ export class BatchLog {
     if (held === undefined) {
       if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
       this.#add(summary);
-    }
+    } else renew(held, summary);
     persist.push(put(entryKey(summary.id), bytes));
     return "kept";
   }
@@ -304,6 +308,11 @@ export class BatchLog {
     const held = this.#pending.get(summary.id);
     return held !== undefined && held.digest !== summary.digest;
   }
+}
+
+/** What an operator redrove is as old as its redrive, here too. */
+function renew(held: HeldBatch, { createdMs }: HeldBatch): void {
+  held.createdMs = Math.max(held.createdMs, createdMs);
 }
 
 function refuseCount(...counts: readonly number[]): void {

@@ -352,6 +352,24 @@ test("[LBD6] [LB6] redrive: no quorum: the batch is in the log again and complet
   assert.ok(ring.nodes.every(complete));
 });
 
+test("[LBD6] redrive: its node dies before the end: another holder of the old entry completes the batch, no dead letter again", async () => {
+  const ring = new MemoryRing(3);
+  ring.gcGraceMs = 60_000;
+  for (const node of ring.nodes) await ring.start(node);
+  const id = await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(60_001);
+  await ring.start(ring.node(0));
+  await ring.process(1).replay.runOnce();
+  ring.onFailpoint = (node) => ring.crash(ring.nodes.find(({ name }) => name === node)!);
+  void ring.process(1).replay.redrive(id, true);
+  await settle();
+  assert.equal(ring.node(1).process, undefined);
+  await ring.start(ring.node(1));
+  ring.onFailpoint = () => undefined;
+  assert.deepEqual(await ring.process(2).replay.replayNow(), { completed: 1, kept: 0, deadLettered: 0 });
+  assert.ok(ring.nodes.every(complete));
+});
+
 test("[LB11] replay: a node is down and very many entries wait for it: a batch behind them that no node applied is completed all the same", async () => {
   const ring = await MemoryRing.open(3);
   ring.crash(ring.node(2));
