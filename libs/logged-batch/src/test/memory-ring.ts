@@ -22,9 +22,11 @@ import {
   type TimestampUs,
 } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
+import { ENTRY_RANGE, idOfKey } from "../batch-entry.ts";
 import { BatchExecutor } from "../batch-executor.ts";
 import type { BatchLog } from "../batch-log.ts";
 import type { BatchLogWrite, BatchLogWritten, BatchNode, BatchRing } from "../batch-node.ts";
+import { GC_GRACE_MS } from "../limits.ts";
 import { DecidedRows, type DecidedRowsOptions } from "../decided-rows.ts";
 import { localBatchLog, openBatchLog } from "../open-batch-log.ts";
 import { BatchReplay } from "../replay.ts";
@@ -140,7 +142,9 @@ export class MemoryRing {
   onStep: (event: StepEvent) => void = () => undefined;
   onFailpoint: (node: string, name: string) => void = () => undefined;
   readonly steps: StepEvent[] = [];
-  gcGraceMs = 10 * 24 * 3600 * 1000;
+  gcGraceMs = GC_GRACE_MS;
+  /** Without comparisons nothing replaces a hint that is too old. */
+  hintGraceMs = GC_GRACE_MS;
   hintBytesMax = 1024 * 1024;
   /** Where its nodes say and count. */
   observed: { readonly log: Log; readonly metrics: Metrics } = { log: silentLog, metrics: silentMetrics };
@@ -164,6 +168,16 @@ export class MemoryRing {
     const { process } = this.node(at);
     assert(process !== undefined, "the node runs");
     return process;
+  }
+
+  /** A byte of an entry on the disk of a node that is down is another one now. Answers its batch; undefined: it has none. */
+  async damageEntry(node: MemoryNode): Promise<TimeId | undefined> {
+    assert(node.process === undefined, "what a running node has read is in its memory");
+    const [entry] = await node.store.range({ ...ENTRY_RANGE, limit: 1 });
+    if (entry === undefined) return undefined;
+    const value = entry.value.map((byte, at) => (at === entry.value.length - 1 ? byte ^ 1 : byte));
+    await node.store.batch([{ kind: "put", key: entry.key, value }], { sync: true });
+    return idOfKey(entry.key);
   }
 
   crash(node: MemoryNode): void {
@@ -192,7 +206,7 @@ export class MemoryRing {
       peers,
       clock: this.clock,
       timeoutMs: WRITE_TIMEOUT_MS,
-      gcGraceMs: this.gcGraceMs,
+      gcGraceMs: this.hintGraceMs,
       ...observed,
     });
     const deliverTo = (peer: string): Promise<boolean> => delivery.deliver(peers.find(({ name }) => name === peer)!);

@@ -355,6 +355,19 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "dead-letter-lost",
+    about: "An expired entry leaves the log and is no dead letter on the disk (I4 of the logged-batch README, LBD6).",
+    scenario: "histories",
+    edits: [
+      {
+        file: "libs/logged-batch/src/batch-log.ts",
+        search: "persist: [remove(entryKey(id)), put(letterKey(id), letter)], reply: true",
+        replace:
+          "persist: [remove(entryKey(id)), remove(letterKey(id)), ...(letter.length === 0 ? [put(letterKey(id), letter)] : [])], reply: true",
+      },
+    ],
+  },
+  {
     name: "replay-trusts-silence",
     about: "Replay counts a replica as having a batch although its write failed (LB8, LBD1).",
     scenario: "batch",
