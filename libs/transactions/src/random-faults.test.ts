@@ -1,7 +1,7 @@
 // Random transactions over random faults and takeovers: what was acknowledged is there, what was aborted is not, in one order.
 import fc from "fast-check";
 import { test } from "node:test";
-import { LISTS, playTransactions, type Step } from "./test/history.ts";
+import { LISTS, REPEATS, playTransactions, type Step } from "./test/history.ts";
 
 const RUNS = 60;
 
@@ -15,6 +15,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       to: list,
       master: fc.integer({ min: 0, max: 2 }),
       blind: fc.boolean(),
+      repeat: fc.constantFrom(...REPEATS),
     }),
   },
   {

@@ -1,8 +1,9 @@
 // Random transactions over random faults and takeovers of one group: what was acknowledged is there, what was aborted is not, in one order.
-import type { TimeId } from "@concord/runtime";
+import { toConcordError, type TimeId } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { dice } from "@concord/port-contracts";
-import { albumKey, isPending, plain, settle, TestFixture, text, update, type Client } from "./fixture.ts";
+import { albumKey, isPending, plain, settle, TestFixture, text, update, type Client, type Session } from "./fixture.ts";
+import type { CommitToken, TableWrite } from "../index.ts";
 
 export const LISTS = 3;
 const STEPS_MAX = 40;
@@ -15,8 +16,22 @@ interface Append {
   outcome: "running" | "committed" | "aborted" | "unknown";
 }
 
+/**
+ * A client that lost its connection sends its commit again, before the first call has an answer or, to the newest owner, after it; or by mistake another
+ * one.
+ */
+export type Repeat = (typeof REPEATS)[number];
+export const REPEATS = ["never", "never", "at once", "later", "answered", "otherwise"] as const;
+
 export type Step =
-  | { readonly kind: "append"; readonly from: number; readonly to: number; readonly master: number; readonly blind: boolean }
+  | {
+      readonly kind: "append";
+      readonly from: number;
+      readonly to: number;
+      readonly master: number;
+      readonly blind: boolean;
+      readonly repeat: Repeat;
+    }
   | { readonly kind: "append-fault"; readonly fault: "lost" | "accepted" | "throw" }
   | { readonly kind: "apply-fault"; readonly fault: "lost" | "written" }
   | { readonly kind: "takeover" }
@@ -26,7 +41,7 @@ export type Step =
 const itemsOf = (row: Record<string, unknown> | undefined): string[] =>
   ((row?.["title"] as string | undefined) ?? "").split(",").filter((item) => item !== "");
 
-async function append(client: Client, one: Append): Promise<void> {
+async function append(client: Client, one: Append, repeat: Repeat, newest: () => Client): Promise<void> {
   const session = client.begin(one.id);
   try {
     const [first, second] = one.lists;
@@ -37,13 +52,36 @@ async function append(client: Client, one: Append): Promise<void> {
       const row = await session.lock(albumKey(second));
       writes.push(update(albumKey(second), { title: text([...itemsOf(plain(row)), String(one.number)].join(",")) }));
     }
-    await session.commit(writes);
+    await commit(session, writes, repeat, newest);
     one.outcome = "committed";
   } catch (thrown) {
     const { applied } = thrown as { applied?: string };
     assert.ok(applied === "no" || applied === "unknown", String(thrown));
     one.outcome = applied === "no" ? "aborted" : "unknown";
   }
+}
+
+/** Both answers are of one transaction: the same decision where both know it, and no other payload is ever the committed one (TXD7). */
+async function commit(session: Session, writes: readonly TableWrite[], repeat: Repeat, newest: () => Client): Promise<CommitToken> {
+  const first = session.commit(writes);
+  if (repeat === "never") return first;
+  // Heard below, which may be later than it fails.
+  first.catch(() => undefined);
+  if (repeat === "later") await settle();
+  if (repeat === "answered") await first.catch(() => undefined);
+  const sender = repeat === "answered" ? newest().begin(session.id) : session;
+  const again = sender.commit(repeat === "otherwise" ? [update(albumKey(0), { title: text("of another commit") })] : writes);
+  const answers = await Promise.allSettled([first, again]);
+  if (repeat === "otherwise") {
+    assert.equal(answers[1].status, "rejected", "another payload is answered as committed");
+    return first;
+  }
+  const tokens = answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
+  const errors = answers.flatMap((answer) => (answer.status === "rejected" ? [toConcordError(answer.reason)] : []));
+  if (tokens.length === 2) assert.equal(tokens[0]!.seq, tokens[1]!.seq, "two answers to one commit");
+  if (tokens.length === 1) assert.notEqual(errors[0]!.applied, "no", `a commit is committed and refused: ${String(errors[0])}`);
+  if (tokens.length > 0) return tokens[0]!;
+  throw errors.find(({ applied }) => applied === "unknown") ?? errors[0]!;
 }
 
 /** A takeover repeats its steps until the planned faults are used up. */
@@ -68,7 +106,10 @@ export async function playTransactions(steps: readonly Step[], appliesRows: bool
       case "append": {
         const entry: Append = { number: appends.length + 1, lists: [one.from, one.to], id: fixture.id(), outcome: "running" };
         appends.push(entry);
-        running.push(append(masters[Math.max(0, masters.length - 1 - one.master)]!, entry));
+        const appended = append(masters[Math.max(0, masters.length - 1 - one.master)]!, entry, one.repeat, () => masters.at(-1)!);
+        // Heard at the end.
+        appended.catch(() => undefined);
+        running.push(appended);
         if (!one.blind) await settle();
         break;
       }
@@ -113,7 +154,8 @@ export async function runTransactionHistory(seed: number): Promise<{ readonly se
 function drawStep(below: (limit: number) => number): Step {
   const pick = <Choice>(...choices: readonly Choice[]): Choice => choices[below(choices.length)]!;
   const weight = below(22);
-  if (weight < 12) return { kind: "append", from: below(LISTS), to: below(LISTS), master: below(3), blind: below(2) === 0 };
+  if (weight < 12)
+    return { kind: "append", from: below(LISTS), to: below(LISTS), master: below(3), blind: below(2) === 0, repeat: pick(...REPEATS) };
   if (weight < 14) return { kind: "append-fault", fault: pick("lost", "accepted", "throw") };
   if (weight < 16) return { kind: "apply-fault", fault: pick("lost", "written") };
   if (weight < 17) return { kind: "takeover" };

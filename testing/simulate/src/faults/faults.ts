@@ -355,6 +355,18 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "other-writes-answered-as-committed",
+    about: "A repeated commit with other writes, while the first is on its way, gets the answer of the first (TXD7).",
+    scenario: "histories",
+    edits: [
+      {
+        file: "libs/transactions/src/serving-master.ts",
+        search: "    requireSamePayload(transaction.state.digest, payload, this.#context.checksum);\n    return this.#decisionOf",
+        replace: "    if (payload.digest === 0n) throw unknownTransaction();\n    return this.#decisionOf",
+      },
+    ],
+  },
+  {
     name: "dead-letter-lost",
     about: "An expired entry leaves the log and is no dead letter on the disk (I4 of the logged-batch README, LBD6).",
     scenario: "histories",
