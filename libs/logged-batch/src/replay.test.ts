@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
-import { timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
+import { ConcordError, timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
 import { decodeEntry, encodeEntry, entryKey, letterKey } from "./batch-entry.ts";
 import { LOST_TURN_MS, REPLAY_BYTES_PER_MS, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
@@ -233,6 +233,21 @@ for (const crashed of [1, 2]) {
     assert.deepEqual(logs(ring), [0, 0, 0]);
   });
 }
+
+test("[LB9] replay: the own store takes no step now: no hint for the node itself, the entry stays until it has the rows", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  await ring.clock.advance(2 * GRACE_MS);
+  ring.onStep = ({ node, what }) => {
+    if (node === "node-1" && what === "decide") throw new ConcordError("OVERLOADED", "steps wait for the store");
+  };
+  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
+  assert.equal(ring.process(1).hints.backlog("node-1").hints, 0);
+  ring.onStep = () => undefined;
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.ok(ring.nodes.every(complete));
+});
 
 test("[LB9] [LBD6] replay: an entry older than gc_grace is no hint: a dead letter", async () => {
   const ring = new MemoryRing(3);

@@ -298,8 +298,9 @@ export class BatchReplay {
     const others = missing.filter((node) => node.name !== self);
     await this.#all(others.map((node) => this.#offer(node, pending, bytes, results)));
     const holders = [...results.values()].filter((result) => result === "kept").length;
-    // on two disks before the first row is merged (I1)
-    if (pending.state.kind === "undecided" && holders < quorumOf(this.#ring)) return "kept";
+    // on two disks before the first row is merged (I1), as it was when a node confirmed the rows: those are not asked again
+    const isDecided = pending.state.kind !== "undecided" || pending.confirmed.size > 0;
+    if (!isDecided && holders < quorumOf(this.#ring)) return "kept";
     await this.#all(missing.map((node) => this.#mergeAt(node, pending, entry, results)));
     await this.#hint(pending, entry, results);
     if (!this.#options.batchLog.isHeld(pending)) {
@@ -326,10 +327,14 @@ export class BatchReplay {
     }
   }
 
-  /** LB9: a replica that did not answer gets a hint once a majority has the rows. Without space for it the entry itself stays. */
+  /**
+   * LB9: a replica that did not answer gets a hint once a majority has the rows. Without space for it the entry itself stays, as it does when
+   * the own store took no step: a hint for this node would be delivered by none.
+   */
   async #hint(pending: HeldBatch, entry: BatchEntry, answered: ReadonlyMap<string, PutResult>): Promise<void> {
+    const { nodes, self } = this.#ring;
     if (pending.confirmed.size < quorumOf(this.#ring)) return;
-    const silent = this.#ring.nodes.filter(({ name }) => !isSafe(pending, name) && !answered.has(name));
+    const silent = nodes.filter(({ name }) => name !== self && !isSafe(pending, name) && !answered.has(name));
     for (const { name } of silent) {
       const isKept = await this.#ring.hint(name, entry.createdMs, entry.mutations);
       if (isKept) pending.hinted.add(name);
