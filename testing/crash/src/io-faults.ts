@@ -26,6 +26,28 @@ const KINDS = [
   { kind: "sync", name: "EIO, all", errno: EIO, count: EVERY_ONE, delayMs: 0 },
 ] as const;
 
+/** Of cycle `cycle`: kinds in turn, each at another call the next time. */
+export function plannedCall(cycle: number): PlannedCall {
+  const turn = cycle % KINDS.length;
+  const { kind, name, errno, count, delayMs } = KINDS[turn]!;
+  const firsts = FEW.has(kind) ? FIRSTS_OF_FEW : FIRSTS;
+  const round = Math.floor(cycle / KINDS.length);
+  const first = firsts[(turn + round) % firsts.length]!;
+  return { kind, name: `${kind} ${name}`, errno, first, count, delayMs };
+}
+
+interface PlannedCall {
+  readonly kind: string;
+  /** For the closing lines. */
+  readonly name: string;
+  /** 0: the calls succeed, `delayMs` later. */
+  readonly errno: number;
+  /** From 1. */
+  readonly first: number;
+  readonly count: number;
+  readonly delayMs: number;
+}
+
 export interface PlannedFault {
   /** For the closing lines. */
   readonly name: string;
@@ -45,15 +67,13 @@ export class IoFaults {
     this.#library = compilePreload(SOURCE, join(folder, "io-faults.so"));
   }
 
-  /** Of cycle `cycle` of a node: kinds in turn, each with another call the next time. */
+  /** Cycle `cycle` of a node, by `plannedCall`. */
   plan(cycle: number, node: string, dataFolder: string): PlannedFault {
     const mark = join(this.#folder, `io-fault-of-${node}`);
-    const { kind, name, errno, count, delayMs } = KINDS[cycle % KINDS.length]!;
-    const firsts = FEW.has(kind) ? FIRSTS_OF_FEW : FIRSTS;
-    const first = firsts[(cycle + Math.floor(cycle / KINDS.length)) % firsts.length]!;
+    const { kind, name, errno, first, count, delayMs } = plannedCall(cycle);
     rmSync(mark, { force: true });
     return {
-      name: `${kind} ${name}`,
+      name,
       environment: {
         LD_PRELOAD: this.#library,
         IO_FAULT: `${kind}:${errno}:${first}:${count}:${dataFolder}`,
