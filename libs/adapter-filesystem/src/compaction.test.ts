@@ -166,6 +166,50 @@ test("compaction, dead bytes waited in an epoch that is closed now: they wait no
   await expectThere(packing(disk), [oidOf(1, 3)]);
 });
 
+/** Until what runs in the background does nothing any more. */
+async function settled(disk: MemoryDisk): Promise<void> {
+  for (let [before, quiet] = ["", 0]; quiet < 20; quiet += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+    const now = [...disk.files.contents().keys()].join();
+    if (now !== before) [before, quiet] = [now, 0];
+  }
+}
+
+test("compaction of closed epochs: one after the other, and none any more once the process closes", async () => {
+  const disk = new MemoryDisk();
+  for (const epoch of [1, 2, 3]) {
+    const writer = packing(disk, WAITING);
+    for (const at of [0, 1, 2, 3, 4]) await store(writer, oidOf(epoch, at));
+    for (const at of [0, 1, 2]) await writer.remove(oidOf(epoch, at));
+    await writer.compact(epoch);
+    await writer.closeEpoch(epoch);
+    await writer.close();
+  }
+  let [running, most, created] = [0, 0, 0];
+  let resume: () => void = () => undefined;
+  const create: Disk["create"] = async (path) => {
+    if (!path.includes("/copy-")) return disk.create(path);
+    created += 1;
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise<void>((resolve) => (resume = resolve));
+    running -= 1;
+    return disk.create(path);
+  };
+  const next = packing({ ...withCalls(disk, async () => undefined), create }, WAITING);
+  for (const epoch of [1, 2, 3]) await next.list({ epoch, fromSequence: 0, limit: 1 });
+  await settled(disk);
+  assert.deepEqual([created, most], [1, 1]);
+  resume();
+  await settled(disk);
+  assert.deepEqual([created, most], [2, 1]);
+  const closed = next.close();
+  resume();
+  await closed;
+  await settled(disk);
+  assert.equal(created, 2);
+});
+
 /** What a process uses an epoch for first; nothing is removed. */
 const FIRST_USES: readonly (readonly [use: string, act: (data: FilesystemObjectData) => Promise<unknown>])[] = [
   ["closes it again, as a recovery does", (data) => data.closeEpoch(1)],
@@ -180,9 +224,8 @@ for (const [use, act] of FIRST_USES) {
     await writer.closeEpoch(1);
     await writer.close();
     assert.deepEqual(segments(disk), ["00000000", "00000001"]);
-    const next = packing(disk, WAITING);
-    await act(next);
-    await next.close();
+    await act(packing(disk, WAITING));
+    await settled(disk);
     assert.deepEqual(segments(disk), ["00000001", "00010000"]);
     await expectThere(packing(disk), except(5, 0, 1, 2));
   });
@@ -196,10 +239,10 @@ test("compaction, an epoch that another one closes: who reads of it before and a
   await remove(writer, 0, 1, 2);
   await writer.closeEpoch(1);
   await expectThere(reader, except(5, 0, 1, 2));
-  await reader.close();
+  await settled(disk);
   assert.deepEqual(segments(disk), ["00000001", "00010000"]);
   await expectThere(reader, except(5, 0, 1, 2));
-  await reader.close();
+  await settled(disk);
   assert.deepEqual(segments(disk), ["00000001", "00010000"]);
 });
 

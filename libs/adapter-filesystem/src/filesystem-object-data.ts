@@ -44,6 +44,8 @@ export class FilesystemObjectData implements ObjectData {
   readonly #budget: PackBudget;
   readonly #memory = new ReadMemory();
   readonly #packBytesMax: number;
+  /** The last compaction of a closed epoch. */
+  #compacting: Promise<void> = Promise.resolve();
 
   constructor(options: FilesystemOptions) {
     this.#options = options;
@@ -197,7 +199,8 @@ export class FilesystemObjectData implements ObjectData {
         indexedNeedlesMin = INDEXED_NEEDLES_MIN,
       } = this.#options;
       const limits = { segmentBytes, waitingDeadBytes, indexedNeedlesMin };
-      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, ...limits });
+      const inTurn = (work: () => Promise<void>): void => void (this.#compacting = this.#compacting.then(work));
+      packed = new PackedEpoch({ disk, folders: this.#folders, epoch, checksum, failpoint, log, inTurn, ...limits });
       this.#packed.set(epoch, packed);
     }
     return packed;

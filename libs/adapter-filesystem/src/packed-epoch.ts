@@ -11,6 +11,8 @@ import { SegmentReaders } from "./segment-readers.ts";
 export interface PackedEpochOptions extends PackedViewOptions {
   readonly segmentBytes: number;
   readonly waitingDeadBytes: number;
+  /** Compactions of closed epochs come one after the other: a process may meet many of them at once. */
+  readonly inTurn: (work: () => Promise<void>) => void;
 }
 
 /** A blob that this process has begun and that is no needle yet. */
@@ -33,6 +35,7 @@ export class PackedEpoch {
   /** This process appends to it, so others compact it when it is closed: the writer may be about to end. */
   #isWriter = false;
   #wasClosed = false;
+  #isEnding = false;
 
   constructor(options: PackedEpochOptions) {
     this.#options = options;
@@ -90,7 +93,7 @@ export class PackedEpoch {
     if (this.#wasClosed || this.#view.place?.closed !== true) return;
     this.#wasClosed = true;
     // What waited while it was open waits no longer; later removals in it compact by themselves.
-    if (!this.#isWriter) void this.#compaction.run();
+    if (!this.#isWriter) this.#options.inTurn(() => (this.#isEnding ? Promise.resolve() : this.#compaction.run()));
   }
 
   /** Of what is known: after `refresh` of what is there. */
@@ -142,6 +145,7 @@ export class PackedEpoch {
 
   /** Closes its files, after a running compaction. */
   async close(): Promise<void> {
+    this.#isEnding = true;
     await this.#compaction.settled();
     await Promise.all([this.#appender.close(), this.#removals.close()]);
   }
