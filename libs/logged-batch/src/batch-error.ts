@@ -1,5 +1,5 @@
 import type { BatchOutcome, BatchWriteType } from "@concord/ports";
-import { ConcordError, type Applied, type ErrorCode, type TimeId, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, type Applied, type ErrorCode, type TimeId, type TimestampUs } from "@concord/runtime";
 
 export interface BatchFailure {
   readonly id: TimeId;
@@ -11,10 +11,16 @@ export interface BatchFailure {
   readonly cause?: unknown;
 }
 
+/** A log may have it, so that it is or will be applied. */
+const MAY_APPLY: ReadonlySet<BatchOutcome | undefined> = new Set<BatchOutcome>(["LOG_UNKNOWN", "LOGGED_PENDING"]);
+
 /** An error of a batch: metadata tells its phase, how far it came, its id and its timestamp, which a repeat has too (LBD8). */
 export function batchError(code: ErrorCode, message: string, failure: BatchFailure): ConcordError {
   const outcome: Record<string, string> = failure.outcome === undefined ? {} : { outcome: failure.outcome };
   const metadata = { writeType: failure.writeType, batchId: failure.id, timestampUs: String(failure.timestampUs), ...outcome };
   const applied = failure.applied === undefined ? {} : { applied: failure.applied };
-  return new ConcordError(code, message, { metadata, cause: failure.cause, ...applied });
+  const error = new ConcordError(code, message, { metadata, cause: failure.cause, ...applied });
+  assert(failure.outcome !== "NOT_LOGGED" || error.applied === "no", "LB4: a batch that was not logged was not applied");
+  assert(!MAY_APPLY.has(failure.outcome) || error.applied !== "no", "LB4: a batch that may be logged may be applied");
+  return error;
 }

@@ -277,6 +277,7 @@ export class BatchLog {
     this.#undecided.delete(held, held.state.rows.names);
     if (held.state.rows.prepared !== undefined) this.#preparedBytes -= held.bytes;
     assert(this.#preparedBytes >= 0, "what is released was counted");
+    assert(this.#undecided.size > 0 || this.#preparedBytes === 0, "what is kept ready is of undecided batches");
   }
 
   #add(summary: HeldBatch): void {

@@ -47,6 +47,7 @@ export class HolderLane {
     return new Promise((resolve, reject) => {
       this.#puts.push({ id, entry, resolve, reject });
       this.#flushThisTurn();
+      assert(this.#flushScheduled, "an entry leaves at once");
     });
   }
 

@@ -1,4 +1,5 @@
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX } from "@concord/ports";
+import { assert } from "@concord/runtime";
 
 /** Batches a node executes at the same time; one more is OVERLOADED. */
 export const EXECUTING_BATCHES_MAX = 1024;
@@ -41,3 +42,6 @@ export const REPLAY_BYTES_PER_MS = 16 * 1024;
 export const LOST_TURN_MS = 100;
 /** Ten days, as Cassandra's default: an older batch could bring deleted rows back. */
 export const GC_GRACE_MS = 10 * 24 * 3600 * 1000;
+
+assert(EXECUTING_BATCHES_MAX <= IDEMPOTENCY_ENTRIES_MAX, "what runs is known by its id (LBD8)");
+assert(DECISION_DELAY_MS < RESOLVE_AFTER_MS, "I5: a decision leaves before a reader's node looks for a second holder");

@@ -28,7 +28,9 @@ export class OutcomeWindow {
   add(id: TimeId, batch: KnownBatch): void {
     const before = this.#known.get(id)?.batch;
     assert(before === undefined || before.timestampUs === batch.timestampUs, "a repeat keeps the first timestamp (LB4)");
+    assert(before === undefined || before.digest === batch.digest, "a repeat keeps the first payload (LBD8)");
     assert(before?.state.kind !== "running", "a batch runs once at a time (LB4)");
+    assert(before?.state.kind !== "applied", "an applied batch is not run again (LBD8)");
     this.#known.delete(id);
     this.#known.set(id, { batch, atMs: this.#clock.monotonicMs() });
     this.#expire();

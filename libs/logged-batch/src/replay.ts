@@ -315,6 +315,7 @@ export class BatchReplay {
     const there = nodes.filter((node) => node.name !== self && this.#isThere(node));
     await this.#all(there.map((node) => this.#removeAt(node, pending.id)));
     await this.#options.runner.submit(this.#options.batchLog.write({ entries: [], decided: [], removed: [pending.id] }));
+    assert(!this.#options.batchLog.isHeld(pending), "what is completed is held no more");
     return "completed";
   }
 

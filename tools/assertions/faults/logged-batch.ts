@@ -122,6 +122,63 @@ const SEEDS: readonly Seed[] = [
     "return { id, timestampUs: 0n as never, holders: log.confirmed };",
     EXECUTE,
   ],
+  [
+    "what is kept ready is of undecided batches",
+    "batch-log",
+    "    else this.#preparedBytes += summary.bytes;\n",
+    "    else this.#preparedBytes += summary.bytes + 1;\n",
+    LOG,
+  ],
+  [
+    "an entry leaves at once",
+    "holder-lane",
+    "      this.#puts.push({ id, entry, resolve, reject });\n      this.#flushThisTurn();\n",
+    "      this.#puts.push({ id, entry, resolve, reject });\n",
+    LANE,
+  ],
+  [
+    "a repeat keeps the first payload (LBD8)",
+    "batch-runs",
+    "    return this.#run(batch, digest);\n",
+    '    return this.#run(batch, known === undefined ? digest : "");\n',
+    EXECUTE,
+  ],
+  [
+    "an applied batch is not run again (LBD8)",
+    "batch-runs",
+    'if (known.state.kind !== "failed") return known.state.result;',
+    'if (known.state.kind === "running") return known.state.result;',
+    EXECUTE,
+  ],
+  [
+    "what is completed is held no more",
+    "replay",
+    "submit(this.#options.batchLog.write({ entries: [], decided: [], removed: [pending.id] }))",
+    "submit(this.#options.batchLog.write({ entries: [], decided: [pending.id], removed: [] }))",
+    REPLAY,
+  ],
+  [
+    "a batch that was not logged was not applied",
+    "execute-batch",
+    'outcome: "NOT_LOGGED", applied: "no", cause }',
+    'outcome: "NOT_LOGGED", applied: "unknown", cause }',
+    EXECUTE,
+  ],
+  [
+    "a batch that may be logged may be applied",
+    "execute-batch",
+    '    outcome: "LOG_UNKNOWN",\n',
+    '    outcome: "LOG_UNKNOWN",\n    applied: "no",\n',
+    EXECUTE,
+  ],
+  ["what runs is known by its id (LBD8)", "limits", "IDEMPOTENCY_ENTRIES_MAX = 10_000", "IDEMPOTENCY_ENTRIES_MAX = 1_000", EXECUTE],
+  [
+    "a decision leaves before a reader's node looks for a second holder",
+    "limits",
+    "DECISION_DELAY_MS = 20;",
+    "DECISION_DELAY_MS = 50;",
+    EXECUTE,
+  ],
 ];
 
 export const LOGGED_BATCH_FAULTS: readonly AssertionFault[] = SEEDS.map(([message, file, search, replace, test]) => ({
