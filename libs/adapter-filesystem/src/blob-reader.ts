@@ -1,7 +1,7 @@
 import { corrupt } from "@concord/codec";
 import type { Oid, BlobState } from "@concord/ports";
 import type { Checksum, DiskFile } from "@concord/runtime";
-import { HEADER_BYTES_MAX, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
+import { HEADER_BYTES_MAX, LIKELY_TRAILER_BYTES, READ_BLOCKS, SMALL_FILE_BYTES, TAIL_BYTES } from "./limits.ts";
 import type { ReadMemory } from "./read-memory.ts";
 import { decodeHeader, decodeTable, decodeTrailer, endBytesOf, tableBytesOf, TRAILER_BYTES_MAX, type BlobTrailer } from "./blob-format.ts";
 
@@ -10,12 +10,21 @@ import { decodeHeader, decodeTable, decodeTrailer, endBytesOf, tableBytesOf, TRA
  * answered. CORRUPT_DATA when it is another blob's.
  */
 export async function inspectBlob(file: DiskFile, oid: Oid, checksum: Checksum): Promise<BlobState> {
-  const tailBytes = Math.min(file.size, TRAILER_BYTES_MAX);
-  const trailer = decodeTrailer(await file.read(file.size - tailBytes, tailBytes), file.size, checksum);
+  const trailer = await trailerOf(file, checksum);
   const header = trailer ?? decodeHeader(await file.read(0, Math.min(file.size, HEADER_BYTES_MAX)), checksum);
   if (header !== undefined && header.oid !== oid) throw corrupt(`the file of blob ${oid} holds ${header.oid}`);
   if (trailer === undefined) return { kind: "open", description: header?.description };
   return { kind: "sealed", description: trailer.description, sealed: trailer.sealed };
+}
+
+/** Undefined: not sealed. Most are found in a short end. */
+async function trailerOf(file: DiskFile, checksum: Checksum): Promise<BlobTrailer | undefined> {
+  for (const bytes of [LIKELY_TRAILER_BYTES, TRAILER_BYTES_MAX]) {
+    const tailBytes = Math.min(file.size, bytes);
+    const trailer = decodeTrailer(await file.read(file.size - tailBytes, tailBytes), file.size, checksum);
+    if (trailer !== undefined || tailBytes === file.size) return trailer;
+  }
+  return undefined;
 }
 
 /** The end of a sealed blob, and the file's last bytes as they were read for it. */

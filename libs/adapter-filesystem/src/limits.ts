@@ -14,6 +14,14 @@ export const TAIL_BYTES = 8192;
 export const SMALL_FILE_BYTES = 320 * 1024;
 /** A header is read in one call: bucket and key have at most 1024 bytes each (LIMIT_EXCEEDED). */
 export const HEADER_BYTES_MAX = 4096;
+/** The end of most blobs, tried first: the header's copy with bucket and key of up to 400 bytes. */
+export const LIKELY_TRAILER_BYTES = 512;
+/** Reads of a segment up to this length that are asked for together are one call: of the ends of blobs that lie close together. */
+export const SHORT_READ_BYTES_MAX = LIKELY_TRAILER_BYTES;
+/** At most so much between two of them: farther apart the bytes between cost more than a call. */
+export const SHORT_READS_GAP_BYTES_MAX = 32 * 1024;
+/** From the first of them to the last. */
+export const SHORT_READS_BYTES_MAX = 256 * 1024;
 /** The longest blob: one part of a multipart upload (LIMIT_EXCEEDED). */
 export const BLOB_BYTES_MAX = 5 * 1024 ** 3;
 /** Sequences that share a folder: their seals share its syncs. */

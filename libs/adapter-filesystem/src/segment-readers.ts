@@ -1,9 +1,16 @@
 import { assert, type Disk, type DiskFile } from "@concord/runtime";
+import { SHORT_READ_BYTES_MAX } from "./limits.ts";
 import { READ_ONLY } from "./segment-file.ts";
+import { ShortReads } from "./short-reads.ts";
 
 interface Shared {
-  readonly opened: Promise<DiskFile | undefined>;
+  readonly opened: Promise<OpenedSegment | undefined>;
   readers: number;
+}
+
+interface OpenedSegment {
+  readonly file: DiskFile;
+  readonly short: ShortReads;
 }
 
 /**
@@ -20,12 +27,12 @@ export class SegmentReaders {
 
   /** Undefined: absent. The last close of those who share it closes the file. */
   async open(path: string): Promise<DiskFile | undefined> {
-    const shared = this.#shared.get(path) ?? { opened: this.#disk.open(path), readers: 0 };
+    const shared = this.#shared.get(path) ?? { opened: this.#open(path), readers: 0 };
     this.#shared.set(path, shared);
     shared.readers += 1;
     try {
-      const file = await shared.opened;
-      if (file !== undefined) return this.#readerOf(path, shared, file);
+      const opened = await shared.opened;
+      if (opened !== undefined) return this.#readerOf(path, shared, opened);
     } catch (thrown) {
       this.#leave(path, shared);
       throw thrown;
@@ -34,11 +41,17 @@ export class SegmentReaders {
     return undefined;
   }
 
-  #readerOf(path: string, shared: Shared, file: DiskFile): DiskFile {
+  async #open(path: string): Promise<OpenedSegment | undefined> {
+    const file = await this.#disk.open(path);
+    return file && { file, short: new ShortReads(file) };
+  }
+
+  #readerOf(path: string, shared: Shared, { file, short }: OpenedSegment): DiskFile {
     let isOpen = true;
     return {
       size: file.size,
-      read: (offset, length, into) => file.read(offset, length, into),
+      read: (offset, length, into) =>
+        into === undefined && length <= SHORT_READ_BYTES_MAX ? short.read(offset, length) : file.read(offset, length, into),
       close: async () => {
         if (!isOpen) return;
         isOpen = false;
