@@ -1,10 +1,10 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { BEAT_BYTES, RING_BEAT_BYTES, STATEMENT_BYTES } from "@concord/failure-detection";
+import { BEAT_BYTES, GROUNDED_STATEMENT_BYTES, RING_BEAT_BYTES } from "@concord/failure-detection";
 
 /** Of the HMAC-SHA256: enough that guessing one takes longer than any cluster lives. */
 export const SEAL_BYTES = 16;
 /** Of a sealed datagram of any kind. */
-export const SEALED_BYTES_MAX = Math.max(BEAT_BYTES, RING_BEAT_BYTES, STATEMENT_BYTES) + SEAL_BYTES;
+export const SEALED_BYTES_MAX = Math.max(BEAT_BYTES, RING_BEAT_BYTES, GROUNDED_STATEMENT_BYTES) + SEAL_BYTES;
 const KEY_LABEL = "concord heartbeats 1";
 
 export interface Seal {

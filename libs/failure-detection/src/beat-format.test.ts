@@ -6,6 +6,8 @@ import {
   decodeMessage,
   encodeBeat,
   encodeStatement,
+  GROUNDED_STATEMENT_BYTES,
+  GROUNDS_MS_MAX,
   RING_BEAT_BYTES,
   RING_OBSERVERS,
   STATEMENT_BYTES,
@@ -100,6 +102,14 @@ test("[TXD15] beat format: any beat and any statement of a ring: the same after 
     { noNullPrototype: true },
   );
   const verdict = fc.constantFrom<Verdict>("unknown", "works", "stuck", "gone");
+  const grounds = fc.record(
+    {
+      madeMs: sequence,
+      echoMs: fc.option(fc.nat(Number.MAX_SAFE_INTEGER - 1), { nil: undefined }),
+      agesMs: fc.array(fc.nat(GROUNDS_MS_MAX), { minLength: RING_OBSERVERS, maxLength: RING_OBSERVERS }),
+    },
+    { noNullPrototype: true },
+  );
   const statements: fc.Arbitrary<Statement> = fc.record(
     {
       from: fc.nat(999),
@@ -108,19 +118,33 @@ test("[TXD15] beat format: any beat and any statement of a ring: the same after 
       to: fc.bigInt({ min: 0n, max: (1n << 64n) - 1n }),
       wantsAnswer: fc.boolean(),
       verdicts: fc.array(verdict, { minLength: RING_OBSERVERS, maxLength: RING_OBSERVERS }),
+      grounds: fc.option(grounds, { nil: undefined }),
     },
     { noNullPrototype: true },
   );
   fc.assert(
     fc.property(ringBeats, statements, (beat, statement) => {
       const [beatBytes, statementBytes] = [encodeBeat(beat, CLUSTER, ring), encodeStatement(statement, CLUSTER)];
-      assert.deepEqual([beatBytes.length, statementBytes.length], [RING_BEAT_BYTES, STATEMENT_BYTES]);
+      const bytes = statement.grounds === undefined ? STATEMENT_BYTES : GROUNDED_STATEMENT_BYTES;
+      assert.deepEqual([beatBytes.length, statementBytes.length], [RING_BEAT_BYTES, bytes]);
       assert.deepEqual(decodeMessage(beatBytes, CLUSTER, ring), { kind: "beat", beat });
       assert.deepEqual(decodeMessage(statementBytes, CLUSTER, ring), { kind: "statement", statement });
       for (const bytes of [beatBytes, statementBytes])
         assert.throws(() => decodeMessage(bytes, CLUSTER, topologyOf(13)), { code: "CORRUPT_DATA" });
     }),
   );
+});
+
+test("[TXD15] beat format: golden bytes of versions 3 and 5, statements without grounds and with them", () => {
+  const verdicts = ["unknown", "works", "stuck", "gone", "works", "gone"] as const;
+  const said: Statement = { from: 258, incarnation: 5n, sequence: 6, to: 7n, wantsAnswer: true, verdicts, grounds: undefined };
+  const body = "00c0ffee00000102000000000000000500000000000000060000000000000007" + "01" + "000102030103";
+  const hexOf = (statement: Statement): string => Buffer.from(encodeStatement(statement, CLUSTER)).toString("hex");
+  assert.equal(hexOf(said), `03${body}`);
+  const grounds = { madeMs: 8, echoMs: 9, agesMs: [GROUNDS_MS_MAX, GROUNDS_MS_MAX, 10, 11, GROUNDS_MS_MAX, 12] };
+  const ages = "0000ffff0000ffff0000000a0000000b0000ffff0000000c";
+  assert.equal(hexOf({ ...said, grounds }), `05${body}0000000000000008000000000000000a${ages}`);
+  assert.equal(hexOf({ ...said, grounds: { ...grounds, echoMs: undefined } }), `05${body}00000000000000080000000000000000${ages}`);
 });
 
 test("beat format: any bytes: a message, or CORRUPT_DATA", () => {
@@ -132,7 +156,7 @@ test("beat format: any bytes: a message, or CORRUPT_DATA", () => {
     }
   };
   fc.assert(fc.property(fc.uint8Array({ maxLength: 2 * BEAT_BYTES }), isRefused));
-  for (const length of [BEAT_BYTES, RING_BEAT_BYTES, STATEMENT_BYTES]) {
+  for (const length of [BEAT_BYTES, RING_BEAT_BYTES, STATEMENT_BYTES, GROUNDED_STATEMENT_BYTES]) {
     fc.assert(fc.property(fc.uint8Array({ minLength: length, maxLength: length }), isRefused));
   }
 });

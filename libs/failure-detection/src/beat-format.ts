@@ -3,7 +3,7 @@ import { assert } from "@concord/runtime";
 import type { Beat, Opinion, Report } from "./beat.ts";
 import { MESH_MEMBERS_MAX, RING_OBSERVERS } from "./limits.ts";
 import type { Verdict } from "./state.ts";
-import type { Statement } from "./statement.ts";
+import { GROUNDS_MS_MAX, type Grounds, type Statement } from "./statement.ts";
 import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
 
 /*
@@ -15,11 +15,13 @@ import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
  *     beat: u64 incarnation | u64 sequence | u8 health | u32 loop stalled ms | u8 wants echo
  *     report: u8 opinion | u64 incarnation | u64 sequence
  *   version 3, a statement in a ring: u32 from | u64 incarnation | u64 sequence | u64 to | u8 wants answer | u8 per verdict
+ *   version 5, one with grounds: as version 3 | u64 made ms | u64 1 + echo ms, 0 = none | per verdict u32 age ms, 65535 = too old
  */
 const MESH_BEAT = 1;
 const RING_BEAT = 2;
 const STATEMENT = 3;
 const LISTED_BEAT = 4;
+const GROUNDED_STATEMENT = 5;
 const OPINIONS: readonly Opinion[] = ["unknown", "hears", "stuck", "lost", "returning"];
 const VERDICTS: readonly Verdict[] = ["unknown", "works", "stuck", "gone"];
 const REPORT_BYTES = 1 + 8 + 8;
@@ -30,8 +32,10 @@ const STALLED_MS_MAX = 0xffff_ffff;
 export const BEAT_BYTES = BEAT_HEADER_BYTES + MESH_MEMBERS_MAX * REPORT_BYTES;
 /** Every beat of a ring. */
 export const RING_BEAT_BYTES = BEAT_HEADER_BYTES + 2 + RING_SLOTS * REPORT_BYTES;
-/** Every statement. */
+/** Every statement without grounds. */
 export const STATEMENT_BYTES = 1 + 4 + 4 + 8 + 8 + 8 + 1 + RING_OBSERVERS;
+/** Every statement with grounds. */
+export const GROUNDED_STATEMENT_BYTES = STATEMENT_BYTES + 8 + 8 + 4 * RING_OBSERVERS;
 
 export type Message = { readonly kind: "beat"; readonly beat: Beat } | { readonly kind: "statement"; readonly statement: Statement };
 
@@ -55,10 +59,19 @@ export function encodeBeat(beat: Beat, cluster: number, topology: Topology): Uin
 
 export function encodeStatement(said: Statement, cluster: number): Uint8Array {
   assert(said.verdicts.length === RING_OBSERVERS, "one verdict for each member observed");
-  const writer = new ByteWriter(STATEMENT_BYTES).u8(STATEMENT).u32(cluster).u32(said.from);
+  const { grounds } = said;
+  const writer = new ByteWriter(grounds === undefined ? STATEMENT_BYTES : GROUNDED_STATEMENT_BYTES);
+  writer
+    .u8(grounds === undefined ? STATEMENT : GROUNDED_STATEMENT)
+    .u32(cluster)
+    .u32(said.from);
   writer.u64(said.incarnation).u64(BigInt(said.sequence)).u64(said.to);
   writer.u8(said.wantsAnswer ? 1 : 0);
   for (const verdict of said.verdicts) writer.u8(VERDICTS.indexOf(verdict));
+  if (grounds === undefined) return writer.finish();
+  assert(grounds.agesMs.length === RING_OBSERVERS, "one age for each verdict");
+  writer.u64(BigInt(grounds.madeMs)).u64(grounds.echoMs === undefined ? 0n : 1n + BigInt(grounds.echoMs));
+  for (const ageMs of grounds.agesMs) writer.u32(ageMs);
   return writer.finish();
 }
 
@@ -68,11 +81,12 @@ export function decodeMessage(bytes: Uint8Array, cluster: number, topology: Topo
   const version = reader.u8();
   if (isListed && version === LISTED_BEAT) return { kind: "beat", beat: readListedBeat(reader) };
   const isOfMesh = version === MESH_BEAT;
-  if ((version !== MESH_BEAT && version !== RING_BEAT && version !== STATEMENT) || isOfMesh !== (topology.kind === "mesh")) {
+  const isStatement = version === STATEMENT || version === GROUNDED_STATEMENT;
+  if ((version !== MESH_BEAT && version !== RING_BEAT && !isStatement) || isOfMesh !== (topology.kind === "mesh")) {
     throw corrupt(`version ${version} in a ${topology.kind}`);
   }
   if (reader.u32() !== cluster) throw corrupt("a message of another list of members");
-  if (version === STATEMENT) return { kind: "statement", statement: readStatement(reader, topology) };
+  if (isStatement) return { kind: "statement", statement: readStatement(reader, topology, version === GROUNDED_STATEMENT) };
   return { kind: "beat", beat: readBeat(reader, topology, isListed) };
 }
 
@@ -117,13 +131,20 @@ function readReport(reader: ByteReader): Report {
   return { opinion, incarnation: reader.u64(), sequence: safeNumber(reader.u64()) };
 }
 
-function readStatement(reader: ByteReader, { members }: Topology): Statement {
+function readStatement(reader: ByteReader, { members }: Topology, isGrounded: boolean): Statement {
   const from = reader.u32();
   if (from >= members) throw corrupt(`member ${from} of ${members}`);
   const [incarnation, sequence, to, wantsAnswer] = [reader.u64(), safeNumber(reader.u64()), reader.u64(), reader.u8() === 1];
   const verdicts = Array.from({ length: RING_OBSERVERS }, () => VERDICTS[reader.u8()]);
+  const grounds = isGrounded ? readGrounds(reader) : undefined;
   if (verdicts.includes(undefined) || reader.remaining > 0) throw corrupt("a statement of another form");
-  return { from, incarnation, sequence, to, wantsAnswer, verdicts: verdicts as Verdict[] };
+  return { from, incarnation, sequence, to, wantsAnswer, verdicts: verdicts as Verdict[], grounds };
+}
+
+function readGrounds(reader: ByteReader): Grounds {
+  const [madeMs, echo] = [safeNumber(reader.u64()), safeNumber(reader.u64())];
+  const agesMs = Array.from({ length: RING_OBSERVERS }, () => Math.min(GROUNDS_MS_MAX, reader.u32()));
+  return { madeMs, echoMs: echo === 0 ? undefined : echo - 1, agesMs };
 }
 
 function safeNumber(value: bigint): number {

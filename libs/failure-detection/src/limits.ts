@@ -55,6 +55,8 @@ export const MEMBERS_MAX = 1_024;
 export const RING_OBSERVERS = 6;
 /** So many times again, a beat apart, all learn of a changed verdict. */
 export const STATEMENT_REPEATS = 2;
+/** An observer is asked again, how old the grounds of its verdict are, no sooner than after so long. */
+export const ASK_AGAIN_MS = 20;
 /** Ended lives of one member whose late datagrams are known and refused. */
 export const RETIRED_LIVES_MAX = 8;
 /** Own beats whose send time is known; an echo of an older one says nothing. */

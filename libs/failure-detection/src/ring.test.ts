@@ -1,7 +1,18 @@
 // Above MESH_MEMBERS_MAX members: a ring of observers (TXD15), on simulated time. 1000 members: testing/simulate/src/observer-ring.ts.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DETECTION_LIMITS, MEMBERS_MAX, MESH_MEMBERS_MAX, observedBy, observersOf, RING_OBSERVERS, topologyOf } from "./index.ts";
+import {
+  DETECTION_LIMITS,
+  GROUNDS_MS_MAX,
+  MEMBERS_MAX,
+  MESH_MEMBERS_MAX,
+  observedBy,
+  newDetector,
+  observersOf,
+  RING_OBSERVERS,
+  step,
+  topologyOf,
+} from "./index.ts";
 import { Mesh } from "./test/mesh.ts";
 
 const { beatMs, joinMs, lostMs, stuckMs } = DETECTION_LIMITS;
@@ -131,7 +142,8 @@ test("[TXD15] ring: a member that starts again learns of all others, the dead on
 test("[TXD15] ring: statements of an ended life, old numbers, and those for another life of the receiver change nothing", () => {
   const ring = joined();
   const far = ring.members[0]!.state.far!;
-  const gone = { wantsAnswer: false, verdicts: Array.from({ length: RING_OBSERVERS }, () => "gone" as const) };
+  const grounds = { madeMs: 0, echoMs: ring.nowMs, agesMs: Array.from({ length: RING_OBSERVERS }, () => 0) };
+  const gone = { wantsAnswer: false, verdicts: Array.from({ length: RING_OBSERVERS }, () => "gone" as const), grounds };
   const to = ring.members[0]!.state.incarnation;
   const sent = ring.sent;
   for (const from of observersOf(topologyOf(MEMBERS), 40)) {
@@ -150,4 +162,66 @@ test("[TXD15] ring: statements of an ended life, old numbers, and those for anot
   ring.hear(0, { ...gone, from: observer, incarnation: ended, sequence: 1_000_000, to });
   assert.notEqual(far.speakers[observer]!.incarnation, ended);
   assert.ok(far.speakers[observer]!.retired.includes(ended));
+});
+
+test("[TXD15] ring: statements call a member gone on young grounds only (I2): not on old ones, not late ones, not of a version that says none", () => {
+  const cases = [
+    { situation: "young", ageMs: lostMs - 20, echoAgoMs: 20, verdict: "gone" },
+    { situation: "old", ageMs: lostMs - 20, echoAgoMs: 21, verdict: "works" },
+    { situation: "late on its way", ageMs: 0, echoAgoMs: lostMs + 1, verdict: "works" },
+    { situation: "none", ageMs: GROUNDS_MS_MAX, echoAgoMs: 0, verdict: "works" },
+    { situation: "no echo of this life", ageMs: 0, echoAgoMs: undefined, verdict: "works" },
+    { situation: "an earlier version", ageMs: undefined, echoAgoMs: undefined, verdict: "works" },
+  ];
+  for (const { situation, ageMs, echoAgoMs, verdict } of cases) {
+    const ring = joined(20);
+    const { far, incarnation: to } = ring.members[0]!.state;
+    const echoMs = echoAgoMs === undefined ? undefined : ring.nowMs - echoAgoMs;
+    const agesMs = ageMs === undefined ? undefined : Array.from({ length: RING_OBSERVERS }, () => ageMs);
+    const grounds = agesMs === undefined ? undefined : { madeMs: 1_000, echoMs, agesMs };
+    const verdicts = Array.from({ length: RING_OBSERVERS }, () => "gone" as const);
+    for (const from of observersOf(topologyOf(20), 10).slice(0, 4)) {
+      const { incarnation, sequence } = far!.speakers[from]!;
+      ring.hear(0, { from, incarnation, sequence: sequence + 1, to, wantsAnswer: false, verdicts, grounds });
+    }
+    assert.equal(ring.verdict(0, 10), verdict, situation);
+  }
+});
+
+test("[TXD15] ring: observers that are cut off and keep a verdict, and others that take it up later: no member that works is called gone (I2)", () => {
+  const ring = joined(20);
+  const observers = observersOf(topologyOf(20), 10);
+  const last = observers.at(-1)!;
+  const isCutOff = (at: number): boolean => observers.indexOf(at) >= 0 && observers.indexOf(at) < 3;
+  // All observers call it gone; of six one says so to member 0.
+  ring.link = (from, to) => ((from === 10 && observers.includes(to)) || (to === 0 && from !== last) ? undefined : 1);
+  ring.advance(lostMs + 150);
+  for (const at of observers) assert.equal(ring.verdict(at, 10), "gone");
+  // Three hear nothing more and keep it; the others hear the member again, which the last one cannot say to member 0.
+  ring.link = (from, to) => (isCutOff(from) || isCutOff(to) || (from === last && to === 0) ? undefined : 1);
+  ring.advance(1_000);
+  for (const at of observers) assert.equal(ring.verdict(at, 10), isCutOff(at) ? "gone" : "works");
+  assert.equal(ring.self(10), "works");
+  // Now member 0 hears these three, too.
+  const isLinked = (one: number, other: number): boolean => !isCutOff(one) || other === 0;
+  ring.link = (from, to) => (isLinked(from, to) && isLinked(to, from) && (from !== last || to !== 0) ? 1 : undefined);
+  ring.advance(500);
+  assert.deepEqual(
+    ring.changes.filter(({ at, about, verdict }) => at === 0 && about === 10 && verdict === "gone"),
+    [],
+  );
+});
+
+test("[TXD15] ring: until a life is known to understand grounds it is sent both forms, the one with them as the newer", () => {
+  const state = newDetector({ limits: DETECTION_LIMITS, members: 20, self: 0, incarnation: 1n }, 0);
+  const verdicts = Array.from({ length: RING_OBSERVERS }, () => "works" as const);
+  const grounds = { madeMs: 3, echoMs: undefined, agesMs: Array.from({ length: RING_OBSERVERS }, () => GROUNDS_MS_MAX) };
+  const ask = { from: 10, incarnation: 7n, to: 1n, wantsAnswer: true, verdicts };
+  const answersTo = (sequence: number, ofAsk: typeof grounds | undefined): readonly (number | undefined)[] =>
+    step(state, { kind: "statement", statement: { ...ask, sequence, grounds: ofAsk } }, 50).map((effect) => {
+      assert.ok(effect.kind === "tell" && effect.to === 10);
+      return effect.statement.grounds?.madeMs;
+    });
+  assert.deepEqual(answersTo(1, undefined), [undefined, 50]);
+  assert.deepEqual(answersTo(2, grounds), [50]);
 });

@@ -26,6 +26,8 @@ export interface Peer {
   /** When it was heard again after it had been lost or stuck. */
   returnedAtMs: number;
   verdict: Verdict;
+  /** In a ring, of a verdict that takes work away: the newest time that no report of a majority for it is older than (I2). */
+  groundsAtMs: number;
   /** What it last said of the members that it hears, by slot. */
   reports: readonly Report[];
   /** When we sent the newest beat of ours that it heard; the lease hangs on it. */
@@ -179,6 +181,7 @@ function newPeer(nowMs: number): Peer {
     health: 0,
     opinion: "unknown",
     verdict: "unknown",
+    groundsAtMs: Number.NEGATIVE_INFINITY,
     returnedAtMs: Number.NEGATIVE_INFINITY,
     reports: [],
     echoedAtMs: Number.NEGATIVE_INFINITY,

@@ -1,6 +1,6 @@
 import { assert, unreachable } from "@concord/runtime";
 import { NOTHING_SEEN, type Beat, type Incarnation, type Report } from "./beat.ts";
-import { farVerdictOf, hearStatement, statementFor, type FarState } from "./far.ts";
+import { hearStatement, judgeFar, observersToAsk, statementsFor, type FarState } from "./far.ts";
 import { hearBeat } from "./hear-beat.ts";
 import { leaseEndMs } from "./lease.ts";
 import { SENT_BEATS_MAX, STATEMENT_REPEATS } from "./limits.ts";
@@ -9,7 +9,7 @@ import { listVersionOf, type MemberList } from "./list.ts";
 import { isHeard, isNewerList, relist, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
 import type { Statement } from "./statement.ts";
 import { observedBy, observes, slotOf, slotsOf } from "./topology.ts";
-import { selfVerdict, verdictOf } from "./verdicts.ts";
+import { groundsAtMs, selfVerdict, verdictOf } from "./verdicts.ts";
 
 export type DetectorEvent =
   /** A datagram whose sender was authenticated. */
@@ -38,7 +38,7 @@ export function step(state: DetectorState, event: DetectorEvent, nowMs: number):
       if (hearBeat(state, event.beat, nowMs) && event.beat.wantsEcho) effects.push(send(state, event.beat.from, false, nowMs));
       break;
     case "statement":
-      if (state.far !== undefined) hearAndAnswer(state, state.far, event.statement, effects);
+      if (state.far !== undefined) hearAndAnswer(state, state.far, event.statement, nowMs, effects);
       return effects;
     case "tick":
       assert(nowMs >= state.tickedAtMs, "monotonic time went back");
@@ -63,8 +63,10 @@ function judge(state: DetectorState, nowMs: number, effects: DetectorEffect[]): 
   for (const { at, isObserved } of state.links) {
     if (!isObserved) continue;
     const isNew = decide(state, at, verdictOf(state, at, nowMs), effects);
+    if (state.far === undefined) continue;
     // The first statement leaves with the next tick.
-    if (isNew && state.far !== undefined) state.far.repeats = 1 + STATEMENT_REPEATS;
+    if (isNew) state.far.repeats = 1 + STATEMENT_REPEATS;
+    noteGrounds(state, at, isNew, nowMs);
   }
   const verdict = selfVerdict(state, nowMs);
   if (verdict === state.verdict) return;
@@ -81,26 +83,42 @@ function decide(state: DetectorState, member: number, verdict: Verdict, effects:
   return true;
 }
 
-function hearAndAnswer(state: DetectorState, far: FarState, said: Statement, effects: DetectorEffect[]): void {
+/** Of a verdict that stays while no majority is for it, the grounds grow old. */
+function noteGrounds(state: DetectorState, about: number, isNew: boolean, nowMs: number): void {
+  const peer = state.peers[about]!;
+  const before = isNew ? Number.NEGATIVE_INFINITY : peer.groundsAtMs;
+  peer.groundsAtMs = Math.max(before, groundsAtMs(state, about, peer.verdict, nowMs));
+}
+
+function hearAndAnswer(state: DetectorState, far: FarState, said: Statement, nowMs: number, effects: DetectorEffect[]): void {
   if (!hearStatement(state, far, said)) return;
   for (const about of observedBy(state.topology, said.from)) {
     const isOwn = about === state.self || observes(state.topology, state.self, about);
-    if (!isOwn) decide(state, about, farVerdictOf(state, far, about), effects);
+    if (!isOwn) decide(state, about, judgeFar(state, far, about, nowMs), effects);
   }
-  if (said.wantsAnswer) effects.push({ kind: "tell", to: said.from, statement: statementFor(state, far, said.from) });
+  if (said.wantsAnswer) tell(state, far, said.from, nowMs, effects);
+  askUnresolved(state, far, nowMs, effects);
+}
+
+function tell(state: DetectorState, far: FarState, to: number, nowMs: number, effects: DetectorEffect[], asks = false): void {
+  for (const statement of statementsFor(state, far, to, nowMs, asks)) effects.push({ kind: "tell", to, statement });
+}
+
+function askUnresolved(state: DetectorState, far: FarState, nowMs: number, effects: DetectorEffect[]): void {
+  for (const to of observersToAsk(state, far, nowMs)) tell(state, far, to, nowMs, effects, true);
 }
 
 /** To all after a change and at the start, a beat apart (TXD12); else to one member after the other, so that who missed it learns it. */
 function tellDue(state: DetectorState, far: FarState, nowMs: number, effects: DetectorEffect[]): void {
   const { limits, self, topology } = state;
-  const tell = (to: number): number => effects.push({ kind: "tell", to, statement: statementFor(state, far, to) });
+  askUnresolved(state, far, nowMs, effects);
   if (far.repeats > 0 && (far.repeats > STATEMENT_REPEATS || nowMs - far.toldAtMs >= limits.beatMs)) {
     far.repeats = Math.min(far.repeats, 1 + STATEMENT_REPEATS) - 1;
     far.toldAtMs = nowMs;
-    for (let to = 0; to < topology.members; to += 1) if (to !== self) tell(to);
+    for (let to = 0; to < topology.members; to += 1) if (to !== self) tell(state, far, to, nowMs, effects);
     return;
   }
-  tell(far.next);
+  tell(state, far, far.next, nowMs, effects);
   far.next = (far.next + 1) % topology.members;
   if (far.next === self) far.next = (far.next + 1) % topology.members;
 }

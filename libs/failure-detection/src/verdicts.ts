@@ -28,6 +28,22 @@ export function verdictOf(state: DetectorState, about: number, nowMs: number): V
   return count("hears") + count("returning") >= majority ? "works" : peer.verdict;
 }
 
+/**
+ * In a ring: the newest time, on the own clock, that no report of a majority for this verdict is older than. Minus infinity: no majority is for it now, or
+ * it takes no work away.
+ */
+export function groundsAtMs(state: DetectorState, about: number, verdict: Verdict, nowMs: number): number {
+  if (verdict !== "gone" && verdict !== "stuck") return Number.NEGATIVE_INFINITY;
+  const isFor = (opinion: Opinion): boolean => opinion === "lost" || (verdict === "stuck" && opinion === "stuck");
+  const { opinion: own } = state.peers[about]!;
+  const times = isFor(own) ? [nowMs] : [];
+  for (const { at, peer } of reporters(state, nowMs)) {
+    if (at !== about && !observes(state.topology, at, about)) continue;
+    if (isFor(at === about ? own : reportOf(state, at, about).opinion)) times.push(peer.reportedAfterMs);
+  }
+  return times.sort((a, b) => b - a)[state.majority - 1] ?? Number.NEGATIVE_INFINITY;
+}
+
 /** TX14 about oneself: hearing from fewer than a majority, lost by a majority, or not known to be heard for as long as others may wait (I2). */
 export function selfVerdict(state: DetectorState, nowMs: number): SelfVerdict {
   const { majority, self } = state;

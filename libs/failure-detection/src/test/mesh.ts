@@ -50,6 +50,8 @@ interface Member {
   isUnread: boolean;
   /** Its own monotonic clock minus the simulated one. */
   offsetMs: number;
+  /** How fast it runs: 1 = as simulated time. */
+  readonly rate: number;
   lives: number;
 }
 
@@ -74,7 +76,12 @@ export class Mesh {
   /** `listed`: the first so many of the members are those of a list that changes; the others do not run yet. */
   constructor(
     members: number,
-    options: { readonly limits?: DetectionLimits; readonly phaseOf?: (at: number) => number; readonly listed?: number } = {},
+    options: {
+      readonly limits?: DetectionLimits;
+      readonly phaseOf?: (at: number) => number;
+      readonly listed?: number;
+      readonly rateOf?: (at: number) => number;
+    } = {},
   ) {
     const { listed } = options;
     this.#limits = options.limits ?? DETECTION_LIMITS;
@@ -87,6 +94,7 @@ export class Mesh {
       loopStuckSinceMs: undefined,
       isUnread: false,
       offsetMs: at * 100_000,
+      rate: options.rateOf?.(at) ?? 1,
       lives: 1,
     }));
     this.#ticks = this.members.map((_, at) => options.phaseOf?.(at) ?? (at * 3) % this.#limits.tickMs);
@@ -110,7 +118,7 @@ export class Mesh {
     const member = this.members[at]!;
     member.lives += 1;
     member.offsetMs = this.#random(at) * 1_000;
-    member.state = this.#newLife(at, this.members.length, member.lives, this.nowMs + member.offsetMs);
+    member.state = this.#newLife(at, this.members.length, member.lives, this.#ownMs(member));
     Object.assign(member, { alive: true, pausedUntilMs: 0, loopStuckSinceMs: undefined });
   }
 
@@ -149,7 +157,8 @@ export class Mesh {
 
   /** On simulated time. */
   leaseEndMs(at: number): number {
-    return leaseEndMs(this.members[at]!.state) - this.members[at]!.offsetMs;
+    const { state, offsetMs, rate } = this.members[at]!;
+    return (leaseEndMs(state) - offsetMs) / rate;
   }
 
   /** Hands one beat over as if it had just arrived. */
@@ -169,7 +178,8 @@ export class Mesh {
       this.#ticks[at] = this.nowMs + this.#limits.tickMs;
       const stalledSince = member.loopStuckSinceMs;
       if (member.alive && (this.nowMs + at) % READ_EVERY_MS < this.#limits.tickMs) this.#read(at);
-      if (member.alive) this.#step(at, { kind: "tick", loopStalledMs: stalledSince === undefined ? 0 : this.nowMs - stalledSince });
+      if (member.alive)
+        this.#step(at, { kind: "tick", loopStalledMs: stalledSince === undefined ? 0 : (this.nowMs - stalledSince) * member.rate });
     }
     this.#endReads();
     const due = this.#underWay.get(this.nowMs);
@@ -200,7 +210,7 @@ export class Mesh {
       const wakesAtMs = Math.ceil(member.pausedUntilMs);
       if (this.nowMs < wakesAtMs) this.#reads.set(wakesAtMs, [...(this.#reads.get(wakesAtMs) ?? []), read]);
       else if (list.names[at] === undefined) this.kill(at);
-      else this.#step(at, { kind: "list", list, readAtMs: beganAtMs + member.offsetMs });
+      else this.#step(at, { kind: "list", list, readAtMs: this.#ownMs(member, beganAtMs) });
     }
   }
 
@@ -212,7 +222,12 @@ export class Mesh {
 
   #step(at: number, event: Parameters<typeof step>[1]): void {
     const member = this.members[at]!;
-    for (const effect of step(member.state, event, this.nowMs + member.offsetMs)) this.#run(at, effect);
+    for (const effect of step(member.state, event, this.#ownMs(member))) this.#run(at, effect);
+  }
+
+  /** Of the member's own clock. */
+  #ownMs({ offsetMs, rate }: Pick<Member, "offsetMs" | "rate">, atMs = this.nowMs): number {
+    return atMs * rate + offsetMs;
   }
 
   #run(at: number, effect: DetectorEffect): void {

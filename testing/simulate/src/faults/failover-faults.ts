@@ -88,6 +88,18 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "statement-without-age",
+    about: "In a ring of observers a statement counts however old the grounds of its verdict are (I6 of the failure-detection README).",
+    scenario: "detection",
+    edits: [
+      {
+        file: "libs/failure-detection/src/far.ts",
+        search: "return nowMs - speaker.groundsAtMs[slot]! <= limits.lostMs;",
+        replace: "return nowMs - speaker.groundsAtMs[slot]! <= Number.POSITIVE_INFINITY;",
+      },
+    ],
+  },
+  {
     name: "next-list-not-waiting",
     about:
       "The list of members changes again while members may still count by the version before the last (I5 of the failure-detection README).",
