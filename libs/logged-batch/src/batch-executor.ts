@@ -74,6 +74,7 @@ export class BatchExecutor {
     const { id, timestampUs, rowCount, mutations } = batch;
     assert(batch.logged && holders.length > 0, "only a logged batch has an entry (LB12)");
     assert(new Set(holders).size === holders.length, "I1: two holders are two nodes");
+    assert(holders.length === this.#ring.nodes.length, "LBD15: every replica is a holder");
     assert(holders.at(-1) === this.#ring.self, "LBD4: the coordinator is the last to replay");
     assert(mutations.length > 0 && rowCount <= mutations.length, "LB15: the entry is the whole batch");
     const createdMs = this.#ring.clock.nowMs();

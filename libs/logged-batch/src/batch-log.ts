@@ -141,6 +141,7 @@ export class BatchLog {
 
   /** Moves a dead letter back to the log, as held by this node alone and created now, in one write (I4). */
   revive(entry: BatchEntry): StoreStep<HeldBatch> {
+    assert(entry.holders.length === 1, "a redriven batch is held by one node (LBD6)");
     const bytes = encodeEntry(entry, this.#checksum);
     const { summary } = this.#read(bytes);
     return {

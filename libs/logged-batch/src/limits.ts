@@ -45,3 +45,4 @@ export const GC_GRACE_MS = 10 * 24 * 3600 * 1000;
 
 assert(EXECUTING_BATCHES_MAX <= IDEMPOTENCY_ENTRIES_MAX, "what runs is known by its id (LBD8)");
 assert(DECISION_DELAY_MS < RESOLVE_AFTER_MS, "I5: a decision leaves before a reader's node looks for a second holder");
+assert(REPLAY_BYTES_PER_MS * REPLAY_RUN_MS_MAX > BATCH_BYTES_MAX, "one run replays the largest batch (LB8)");

@@ -309,6 +309,7 @@ export class BatchReplay {
       return "gone";
     }
     if (nodes.some((node) => !isSafe(pending, node.name))) return "kept";
+    assert(pending.state.kind === "merged", "I2: this node has merged the rows before its entry goes");
     assert(pending.confirmed.size >= quorumOf(this.#ring), "I2: a majority has it, and every other one a hint, before the entry goes");
     this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere

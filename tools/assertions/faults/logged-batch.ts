@@ -179,6 +179,28 @@ const SEEDS: readonly Seed[] = [
     "DECISION_DELAY_MS = 50;",
     EXECUTE,
   ],
+  [
+    "this node has merged the rows before its entry goes",
+    "replay",
+    "name !== self && !isSafe(pending, name)",
+    "!isSafe(pending, name)",
+    REPLAY,
+  ],
+  [
+    "every replica is a holder",
+    "batch-node",
+    "return [...others.map((node) => node.name), ring.self];",
+    "return [...others.slice(1).map((node) => node.name), ring.self];",
+    EXECUTE,
+  ],
+  [
+    "a redriven batch is held by one node (LBD6)",
+    "replay",
+    "createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }",
+    "createdMs: this.#ring.clock.nowMs() }",
+    REPLAY,
+  ],
+  ["one run replays the largest batch (LB8)", "limits", "REPLAY_BYTES_PER_MS = 16 * 1024", "REPLAY_BYTES_PER_MS = 16", REPLAY],
 ];
 
 export const LOGGED_BATCH_FAULTS: readonly AssertionFault[] = SEEDS.map(([message, file, search, replace, test]) => ({
