@@ -225,10 +225,12 @@ export class GroupCommit {
     let count = 0;
     let bytes = 0;
     while (count < this.#queue.length && count < flushTransactionsMax) {
-      bytes += sizeOf(this.#queue[count]!);
-      if (bytes > flushBytesMax && count > 0) break;
+      const size = sizeOf(this.#queue[count]!);
+      if (bytes + size > flushBytesMax && count > 0) break;
+      bytes += size;
       count += 1;
     }
+    assert(bytes <= flushBytesMax, "a commit too large for a log entry was refused before");
     assert(count > 0, "a flush takes at least one commit, whatever its size");
     const items = this.#queue.splice(0, count);
     const seq = nextSeq(this.#lastSeq);

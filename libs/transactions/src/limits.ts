@@ -1,4 +1,5 @@
-import type { BackoffLimits } from "@concord/runtime";
+import { ENTRY_BYTES_MAX } from "@concord/group-log";
+import { assert, type BackoffLimits } from "@concord/runtime";
 
 /** Every limit of this lib. What one client exceeds is LIMIT_EXCEEDED, what all together exceed is OVERLOADED. */
 export interface TransactionLimits {
@@ -102,3 +103,6 @@ export const GATHER_APPEND_SHARE = 0.5;
 export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
 /** A master that hands its group over looks this often whether anything is still open. */
 export const FINISH_POLL_MS = 2;
+
+assert(TRANSACTION_LIMITS.flushBytesMax < ENTRY_BYTES_MAX, "a log entry holds the largest flush");
+assert(TICK_MS < ANSWER_MARGIN_MS, "a call whose deadline is near is answered before it");

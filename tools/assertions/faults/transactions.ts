@@ -386,6 +386,15 @@ const SEEDS: readonly Seed[] = [
     'map(([, image]) => ({ text: "", image }));\n',
     INDEX,
   ],
+  [
+    "a commit too large for a log entry was refused before",
+    "serving-master",
+    "if (encoded.length + rows.length > settings.limits.flushBytesMax) {",
+    "if (encoded.length + rows.length < 0) {",
+    COMMIT,
+  ],
+  ["a log entry holds the largest flush", "limits", "flushBytesMax: 768 * 1024", "flushBytesMax: 1024 * 1024", GROUP],
+  ["a call whose deadline is near is answered before it", "limits", "TICK_MS = 20;", "TICK_MS = 50;", GROUP],
 ];
 
 export const TRANSACTIONS_FAULTS: readonly AssertionFault[] = SEEDS.map(([message, file, search, replace, test]) => ({
