@@ -225,3 +225,16 @@ test("[TXD15] ring: until a life is known to understand grounds it is sent both 
   assert.deepEqual(answersTo(1, undefined), [undefined, 50]);
   assert.deepEqual(answersTo(2, grounds), [50]);
 });
+
+test("[TXD15] ring: observers that call a member gone beat at once: a moment later the grounds of each are younger than a beat, as who asks needs them", () => {
+  const ring = joined(20);
+  const observers = observersOf(topologyOf(20), 10);
+  ring.kill(10);
+  while (observers.some((at) => ring.verdict(at, 10) !== "gone")) ring.advance(1);
+  ring.advance(2 * DETECTION_LIMITS.tickMs);
+  for (const at of observers) {
+    const { offsetMs, state } = ring.members[at]!;
+    const ageMs = ring.nowMs + offsetMs - state.peers[10]!.groundsAtMs;
+    assert.ok(ageMs < beatMs, `${ageMs} ms at ${at}`);
+  }
+});

@@ -66,6 +66,8 @@ function judge(state: DetectorState, nowMs: number, effects: DetectorEffect[]): 
     if (state.far === undefined) continue;
     // The first statement leaves with the next tick.
     if (isNew) state.far.repeats = 1 + STATEMENT_REPEATS;
+    // A beat now makes the reports of the observers young: else grounds may be too old for 50 ms more (I6).
+    if (isNew) state.changed = true;
     noteGrounds(state, at, isNew, nowMs);
   }
   const verdict = selfVerdict(state, nowMs);
