@@ -27,12 +27,13 @@ import { PASSING_LOG_MS, PASSING_RETRY_MS, STOP_GRACE_MS_MIN, UPLOAD_JOURNAL_PRE
 import { eventMessage, type EventSinks } from "./event-sinks.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
-/** Shorter limits and intervals than in production, for tests. */
+/** Lower limits and shorter intervals than in production, for tests. */
 export interface GatewayTuning {
   readonly limits?: Partial<ObjectLimits>;
   readonly recoveryIntervalMs?: number;
   readonly epochDeadAfterMs?: number;
   readonly epochHeartbeatMs?: number;
+  readonly epochBlockNames?: number;
   readonly eventScanMs?: number;
   readonly rotationIntervalMs?: number;
 }
@@ -85,7 +86,8 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   const { checkpointIntervalMs, journal: mode } = config;
   const stores = { metadata, data, guids, clock, log, metrics, failpoint };
   const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
-  const uploads = { ...stores, ...heartbeat, mode, journal: records, instance, checkpointIntervalMs };
+  const blocks = tuning.epochBlockNames === undefined ? {} : { blockNames: tuning.epochBlockNames };
+  const uploads = { ...stores, ...heartbeat, ...blocks, mode, journal: records, instance, checkpointIntervalMs };
   const journal = await whenPassed(options, () => openUploadJournal(uploads));
   snapshot = () => journal.snapshot();
   const resolver = new CommitResolver({ clock, log, metrics });

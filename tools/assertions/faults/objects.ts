@@ -287,7 +287,7 @@ const SEEDS: readonly Seed[] = [
   [
     "OGD6: what is reserved stays reserved",
     "reservation/gateway-epoch",
-    "reservedTo: from + BLOCK_NAMES, lowWater",
+    "reservedTo: from + this.#blockNames, lowWater",
     "reservedTo: from - 1, lowWater",
     RESERVATION,
   ],
@@ -309,8 +309,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a name is used once its block is in the epoch's row",
     "reservation/gateway-epoch",
-    "const block = { from, to: from + BLOCK_NAMES };",
-    "const block = { from: from + BLOCK_NAMES, to: from + 2 * BLOCK_NAMES };",
+    "const block = { from, to: from + this.#blockNames };",
+    "const block = { from: from + this.#blockNames, to: from + 2 * this.#blockNames };",
     RESERVATION,
   ],
   [

@@ -2,7 +2,7 @@ import { oidOf, parseOid, type Oid } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Log, type Metrics, type Timer } from "@concord/runtime";
 import { acquireEpoch, putEpoch, readEpoch, type EpochStores, type HeldEpoch } from "./epoch-row.ts";
 import {
-  BLOCK_FETCH_AT,
+  BLOCK_FETCH_SHARE,
   BLOCK_NAMES,
   EPOCH_HEARTBEAT_MS,
   RESERVE_RETRY_MS,
@@ -22,6 +22,8 @@ export interface EpochOptions extends EpochStores {
   readonly names:
     | { readonly kind: "blocks"; readonly record: (epoch: number, block: NameBlock) => Promise<void> }
     | { readonly kind: "free" };
+  /** Names of one block: BLOCK_NAMES when not given. */
+  readonly blockNames?: number;
   readonly heartbeatMs?: number;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -40,10 +42,10 @@ type EpochState = "open" | "fenced" | "stopped";
 
 /** Acquires the next epoch and reserves its first block; resolves when names can be taken. */
 export async function openEpoch(options: EpochOptions): Promise<GatewayEpoch> {
-  const blocks = options.names.kind === "blocks";
-  const held = await acquireEpoch(options, options.instance, blocks ? BLOCK_NAMES : 0);
+  const blockNames = blockNamesOf(options);
+  const held = await acquireEpoch(options, options.instance, options.names.kind === "blocks" ? blockNames : 0);
   options.failpoint("object:after-epoch-claimed");
-  if (options.names.kind === "blocks") await options.names.record(held.row.epoch, { from: 0, to: BLOCK_NAMES });
+  if (options.names.kind === "blocks") await options.names.record(held.row.epoch, { from: 0, to: blockNames });
   return new GatewayEpoch(options, held);
 }
 
@@ -54,6 +56,7 @@ export async function openEpoch(options: EpochOptions): Promise<GatewayEpoch> {
 export class GatewayEpoch {
   readonly epoch: number;
   readonly #options: EpochOptions;
+  readonly #blockNames: number;
   readonly #names = new EpochNames();
   readonly #takers = new Set<Taker>();
   readonly #stopping = new AbortController();
@@ -66,6 +69,7 @@ export class GatewayEpoch {
 
   constructor(options: EpochOptions, held: HeldEpoch) {
     this.#options = options;
+    this.#blockNames = blockNamesOf(options);
     this.#held = held;
     this.epoch = held.row.epoch;
     this.#names.add({ from: 0, to: options.names.kind === "free" ? 2 ** 48 - 1 : held.row.reservedTo });
@@ -90,7 +94,7 @@ export class GatewayEpoch {
     this.#assertOpen();
     if (this.#names.unresolvedCount >= UNRESOLVED_NAMES_MAX) throw overloaded("too many uploads are undecided");
     const sequence = this.#takers.size === 0 ? this.#names.take() : undefined;
-    if (this.#names.available <= BLOCK_FETCH_AT) this.#fetch();
+    if (this.#isBlockDue) this.#fetch();
     const name = sequence ?? (await this.#waitForName());
     const { names } = this.#options;
     assert(names.kind === "free" || name < this.#held.row.reservedTo, "I10: a name is used once its block is in the epoch's row");
@@ -184,6 +188,10 @@ export class GatewayEpoch {
     });
   }
 
+  get #isBlockDue(): boolean {
+    return this.#names.available <= this.#blockNames * BLOCK_FETCH_SHARE;
+  }
+
   #fetch(): void {
     if (this.#fetching !== undefined) return;
     this.#fetching = this.#fetchBlocks().finally(() => (this.#fetching = undefined));
@@ -191,7 +199,7 @@ export class GatewayEpoch {
 
   /** Until enough names are reserved; never rejects. */
   async #fetchBlocks(): Promise<void> {
-    while (this.#state === "open" && this.#names.available <= BLOCK_FETCH_AT) {
+    while (this.#state === "open" && this.#isBlockDue) {
       try {
         const block = await this.#reserveBlock();
         if (block === undefined) return;
@@ -211,11 +219,11 @@ export class GatewayEpoch {
     let from = 0;
     const held = await this.#writeRow((row) => {
       from = row.reservedTo;
-      return { ...row, reservedTo: from + BLOCK_NAMES, lowWater: this.#waterOf(row) };
+      return { ...row, reservedTo: from + this.#blockNames, lowWater: this.#waterOf(row) };
     });
     if (held === undefined) return undefined;
     this.#options.failpoint("object:after-block-mirrored");
-    const block = { from, to: from + BLOCK_NAMES };
+    const block = { from, to: from + this.#blockNames };
     await names.record(this.epoch, block);
     this.#options.failpoint("object:after-block-recorded");
     return block;
@@ -270,6 +278,11 @@ export class GatewayEpoch {
     if (this.#state === "fenced") throw fencedError(this.epoch);
     if (this.#state === "stopped") throw new ConcordError("DRAINING", "the gateway is stopping");
   }
+}
+
+function blockNamesOf({ blockNames = BLOCK_NAMES }: EpochOptions): number {
+  assert(blockNames >= 1, "a block has names");
+  return blockNames;
 }
 
 const overloaded = (what: string): ConcordError => new ConcordError("OVERLOADED", `${what}; try again`);

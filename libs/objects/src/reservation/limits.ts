@@ -1,7 +1,7 @@
 /** Sequences of one block (OGD6): one row commit and one synced record each. */
 export const BLOCK_NAMES = 1024;
-/** The next block is fetched when so few names are left. */
-export const BLOCK_FETCH_AT = BLOCK_NAMES / 2;
+/** The next block is fetched when this share of one is left. */
+export const BLOCK_FETCH_SHARE = 1 / 2;
 /** Takers that wait for a block; one more is OVERLOADED. */
 export const TAKERS_WAITING_MAX = 10_000;
 /** How long a taker waits for a block. */

@@ -7,8 +7,10 @@ import { ConcordError, silentLog, silentMetrics } from "@concord/runtime";
 import { codeOf, TestClock, turns } from "../test/gateway.ts";
 import { isRecovered, putEpoch, readEpoch } from "./epoch-row.ts";
 import { openEpoch, type EpochOptions, type GatewayEpoch } from "./gateway-epoch.ts";
-import { BLOCK_FETCH_AT, BLOCK_NAMES, EPOCH_HEARTBEAT_MS, TAKE_WAIT_MS, TAKERS_WAITING_MAX } from "./limits.ts";
+import { BLOCK_FETCH_SHARE, BLOCK_NAMES, EPOCH_HEARTBEAT_MS, TAKE_WAIT_MS, TAKERS_WAITING_MAX } from "./limits.ts";
 import { EpochNames, type NameBlock } from "./names.ts";
+
+const SMALL_BLOCK = 4;
 
 interface Shared {
   readonly metadata: MemoryObjectMetadata;
@@ -65,7 +67,7 @@ test("[OGD6] open: the first block is in the row and in the journal before the f
 test("[OGD6] take: above half use nothing is fetched, at half use the next block is, in the background", async () => {
   const { options, recorded } = setUp();
   const epoch = await openEpoch(options);
-  await take(epoch, BLOCK_NAMES - BLOCK_FETCH_AT - 1);
+  await take(epoch, BLOCK_NAMES * BLOCK_FETCH_SHARE - 1);
   await turns();
   assert.equal(recorded.length, 1);
   await epoch.take();
@@ -184,13 +186,25 @@ test("take: below, at and above the limit of takers that wait: taken, taken, OVE
   assert.deepEqual([epoch.state, epoch.unresolved().length], ["open", BLOCK_NAMES + TAKERS_WAITING_MAX]);
 });
 
+test("[OGD6] blocks of four names: the first and each further one has four, fetched at half use", async () => {
+  const { options, metadata, recorded } = setUp(newShared(), { blockNames: SMALL_BLOCK });
+  const epoch = await openEpoch(options);
+  await take(epoch, SMALL_BLOCK * BLOCK_FETCH_SHARE - 1);
+  await turns();
+  assert.deepEqual(recorded, [{ from: 0, to: SMALL_BLOCK }]);
+  await epoch.take();
+  await turns();
+  assert.deepEqual(recorded.at(-1), { from: SMALL_BLOCK, to: 2 * SMALL_BLOCK });
+  assert.equal((await readEpoch(metadata, 1))!.row.reservedTo, 2 * SMALL_BLOCK);
+});
+
 test("[OGD3] the epoch is closed by another gateway: the next block, the heartbeat, a look: EPOCH_FENCED, told once", async () => {
   for (const notice of ["block", "heartbeat", "look"] as const) {
     const { options, metadata, clock, fenced } = setUp();
     const epoch = await openEpoch(options);
     const held = (await readEpoch(metadata, 1))!;
     await putEpoch(options, held, { ...held.row, closed: true });
-    if (notice === "block") await take(epoch, BLOCK_NAMES - BLOCK_FETCH_AT);
+    if (notice === "block") await take(epoch, BLOCK_NAMES * BLOCK_FETCH_SHARE);
     if (notice === "heartbeat") await clock.advance(EPOCH_HEARTBEAT_MS);
     if (notice === "look") assert.equal(await codeOf(epoch.confirmOpen()), "EPOCH_FENCED");
     await turns();

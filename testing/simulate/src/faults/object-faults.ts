@@ -233,6 +233,18 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "further-block-not-recorded",
+    about: "A further block of names is not in the epoch's row: recovery would not look for their blobs (I10 of the objects README, OGD6).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/objects/src/reservation/gateway-epoch.ts",
+        search: "return { ...row, reservedTo: from + this.#blockNames, lowWater",
+        replace: "return { ...row, lowWater",
+      },
+    ],
+  },
+  {
     name: "part-accepted-while-completing",
     about: "A part's commit does not name the upload's state: it replaces a part that complete has named (OGD11).",
     scenario: "object",

@@ -34,6 +34,8 @@ const PAUSE_POINTS: readonly string[] = [
   "gateway:before-answer",
   "gateway:before-answer",
 ];
+/** The most as in production. */
+const BLOCK_NAMES_CHOICES: readonly number[] = [1, 16, 1024];
 const SCRUB_INTERVAL_MS = 300;
 const EVENT_SCAN_MS = 300;
 const ROTATION_INTERVAL_MS = 400;
@@ -63,11 +65,13 @@ export interface GatewayPlan {
   readonly graceMs: number;
   readonly rowTimeoutMs: number;
   readonly epochDeadAfterMs: number;
+  /** Names of blobs that are reserved at once: with the fewest uploads wait for them. */
+  readonly blockNames: number;
   /** Of so many commits at the node one is left indeterminate for no reason; 0: none. */
   readonly doubtOneIn: number;
 }
 
-export function drawGateways(random: SeededRandom, clockSkewMs: number): GatewayPlan {
+export function drawGateways(random: SeededRandom, clockSkewMs: number, blocks: SeededRandom): GatewayPlan {
   const rows = random.pick<Rows>([
     "local",
     "local",
@@ -85,6 +89,7 @@ export function drawGateways(random: SeededRandom, clockSkewMs: number): Gateway
   const collects = random.chance(0.5);
   const drawn: Omit<GatewayPlan, "names" | "hasVerdicts"> = {
     rows,
+    blockNames: blocks.pick(BLOCK_NAMES_CHOICES),
     shards: random.pick([1, 1, 3]),
     journal: random.pick(["reservation", "reservation", "reservation", "per-transaction", "per-transaction-basic"]),
     packBytesMax: random.pick([0, 20_500, 100_000]),
@@ -124,7 +129,7 @@ export class Gateways {
 
   constructor(cluster: Cluster) {
     this.#cluster = cluster;
-    this.plan = drawGateways(cluster.world.random("gateways"), cluster.swarm.clockSkewMs);
+    this.plan = drawGateways(cluster.world.random("gateways"), cluster.swarm.clockSkewMs, cluster.world.random("blocks"));
     this.hasRules = cluster.world.random("lifecycle").chance(0.4);
     const random = cluster.world.random("events");
     this.events = random.chance(0.4) ? new EventHistory(cluster.world) : undefined;
@@ -195,7 +200,7 @@ export class Gateways {
   }
 
   async #boot(context: NodeContext, name: string): Promise<{ stop(): Promise<void> }> {
-    const { rows, epochDeadAfterMs, hasVerdicts, names } = this.plan;
+    const { rows, epochDeadAfterMs, blockNames, hasVerdicts, names } = this.plan;
     const members = names.map((member) => ({ name: member, address: grpcAddress(member), datacenter: member }));
     this.rotated.delete(name);
     const service = composeObjectGateway(this.#config(name), {
@@ -208,6 +213,7 @@ export class Gateways {
         limits: { partBytesMin: PART_BYTES_MIN, resolveWaitMs: 1_500, completeStaleMs: 3_000 },
         recoveryIntervalMs: RECOVERY_INTERVAL_MS,
         epochHeartbeatMs: 300,
+        epochBlockNames: blockNames,
         epochDeadAfterMs,
         eventScanMs: EVENT_SCAN_MS,
         rotationIntervalMs: ROTATION_INTERVAL_MS,
