@@ -21,6 +21,18 @@ const WORK_MS = 3_500;
 const VERDICT_MS = 250;
 const RESTART_MS = 200;
 const COMMIT_CRASHES_MAX = 3;
+const JOURNAL_CRASHES_MAX = 8;
+/** Long enough for others to write what it had begun to delete. */
+const JOURNAL_RESTART_MS_MAX = 1_000;
+/** Behind a record of a journal of transactions, and while one that was left is decided. */
+const JOURNAL_POINTS: readonly string[] = [
+  "object:after-delete-record",
+  "object:after-delete-record",
+  "object:before-delete",
+  "object:after-begin-record",
+  "recovery:after-transaction",
+  "recovery:after-redo",
+];
 const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;
@@ -275,6 +287,7 @@ async function injectFaults({ cluster: { world, swarm }, gateways }: Run, client
   world.schedule(drawFaultPlan(world.random("faults"), plan));
   world.schedule(drawZombies(world.random("zombies"), gateways.plan, fromMs));
   if (gateways.events !== undefined) world.schedule(drawCommitCrashes(world.random("commit crashes"), gateways.plan, fromMs));
+  if (gateways.plan.journal !== "reservation") world.schedule(drawJournalCrashes(world.random("journal crashes"), gateways.plan, fromMs));
   await world.advance(WORK_MS);
 }
 
@@ -305,6 +318,23 @@ function drawCommitCrashes(random: SeededRandom, { names }: GatewayPlan, fromMs:
     node: random.pick(names),
     point: "object:after-commit",
     skip: random.below(3),
+    mode: random.pick(["kill", "power"] as const),
+  }));
+}
+
+/**
+ * Gateways die with what their journal of transactions has begun: the next process decides the uploads and redoes the deletes (OG8, OG11). Right behind
+ * a commit only one that is alone does: the basic form takes an upload back then, which another gateway may have shown.
+ */
+function drawJournalCrashes(random: SeededRandom, { names }: GatewayPlan, fromMs: number): Fault[] {
+  const points = names.length === 1 ? [...JOURNAL_POINTS, "object:after-commit"] : JOURNAL_POINTS;
+  return Array.from({ length: random.between(2, JOURNAL_CRASHES_MAX) }, () => ({
+    kind: "crash-at-point",
+    atMs: fromMs + random.below(WORK_MS / 2),
+    forMs: random.between(RESTART_MS, JOURNAL_RESTART_MS_MAX),
+    node: random.pick(names),
+    point: random.pick(points),
+    skip: random.below(2),
     mode: random.pick(["kill", "power"] as const),
   }));
 }
