@@ -204,6 +204,8 @@ export interface HeadRequest {
 export interface ObjectStore {
   /** The same store for one request, whose events name its `cause`: its writes in `bucket` are refused (WRITE_CONFLICT) when the bucket got newer settings than these. */
   judgedBy(bucket: string, settings: bigint, cause?: EventCause): ObjectStore;
+  /** The same store for one request: what changes a bucket waits for other changes until `signal` is aborted, then it is CANCELLED. */
+  until(signal: AbortSignal): ObjectStore;
   /** The same store for one request that is traced. */
   tracedBy(span: Span): ObjectStore;
   // buckets.ts

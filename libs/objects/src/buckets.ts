@@ -29,7 +29,7 @@ export interface NewBucket {
  */
 export async function createBucket(context: ObjectStoreContext, request: NewBucket): Promise<void> {
   checkBucketName(request.bucket);
-  await context.turns.run(request.bucket, () => createInTurn(context, request));
+  await context.turns.run(request.bucket, () => createInTurn(context, request), context.signal);
 }
 
 async function createInTurn(context: ObjectStoreContext, request: NewBucket): Promise<void> {
@@ -82,7 +82,7 @@ export async function listBuckets(context: ObjectStoreContext, tenant: string): 
 /** BUCKET_UNKNOWN, BUCKET_NOT_EMPTY (objects, or uploads that are open), WRITE_CONFLICT. */
 export async function deleteBucket(context: ObjectStoreContext, bucket: string): Promise<void> {
   await readBucket(context, bucket);
-  await context.turns.run(bucket, () => deleteInTurn(context, bucket));
+  await context.turns.run(bucket, () => deleteInTurn(context, bucket), context.signal);
 }
 
 async function deleteInTurn(context: ObjectStoreContext, bucket: string): Promise<void> {
@@ -124,7 +124,7 @@ export async function setBucketTags(context: ObjectStoreContext, bucket: string,
 /** Absent: it never kept versions. A change that broke off is finished first: until then shards differ. */
 export async function bucketVersioning(context: ObjectStoreContext, bucket: string): Promise<Versioning | undefined> {
   const { row } = await readBucket(context, bucket);
-  return row.state === "changing" ? context.turns.run(bucket, () => versioningInTurn(context, bucket)) : row.versioning;
+  return row.state === "changing" ? context.turns.run(bucket, () => versioningInTurn(context, bucket), context.signal) : row.versioning;
 }
 
 async function versioningInTurn(context: ObjectStoreContext, bucket: string): Promise<Versioning | undefined> {
@@ -142,7 +142,7 @@ async function versioningInTurn(context: ObjectStoreContext, bucket: string): Pr
  * version after this resolved. A bucket that has versions keeps them: it is suspended, never off again.
  */
 export function setBucketVersioning(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
-  return context.turns.run(bucket, () => setVersioningInTurn(context, bucket, versioning));
+  return context.turns.run(bucket, () => setVersioningInTurn(context, bucket, versioning), context.signal);
 }
 
 async function setVersioningInTurn(context: ObjectStoreContext, bucket: string, versioning: Versioning): Promise<void> {
@@ -174,7 +174,7 @@ export async function bucketLocking(context: ObjectStoreContext, bucket: string)
  * conflicts, looks again and gets this one.
  */
 export function setBucketLocking(context: ObjectStoreContext, bucket: string, locking: BucketLocking): Promise<void> {
-  return context.turns.run(bucket, () => setLockingInTurn(context, bucket, locking));
+  return context.turns.run(bucket, () => setLockingInTurn(context, bucket, locking), context.signal);
 }
 
 async function setLockingInTurn(context: ObjectStoreContext, bucket: string, locking: BucketLocking): Promise<void> {
@@ -196,7 +196,7 @@ async function setLockingInTurn(context: ObjectStoreContext, bucket: string, loc
  * the settings before are refused from then on (I17). WRITE_CONFLICT: another request changes the bucket.
  */
 export function setBucketDocument(context: ObjectStoreContext, change: DocumentChange): Promise<void> {
-  return context.turns.run(change.bucket, () => setDocumentInTurn(context, change));
+  return context.turns.run(change.bucket, () => setDocumentInTurn(context, change), context.signal);
 }
 
 export interface DocumentChange {

@@ -38,6 +38,8 @@ export interface ObjectStoreContext {
   readonly outbox: Outbox;
   /** Of one request: whose it is, for events. */
   readonly cause?: EventCause;
+  /** Of one request: aborted when its client is gone. */
+  readonly signal?: AbortSignal;
   /** Of one request, when it is traced. */
   readonly span?: Span;
 }

@@ -51,6 +51,7 @@ export function createObjectStore(context: ObjectStoreContext): ObjectStore {
   return {
     judgedBy: (bucket, settings, cause = context.cause) =>
       createObjectStore({ ...context, judged: { bucket, settings }, ...(cause === undefined ? {} : { cause }) }),
+    until: (signal) => createObjectStore({ ...context, signal }),
     tracedBy: (span) => createObjectStore({ ...context, span }),
     createBucket: (request) => createBucket(context, request),
     headBucket: (bucket) => headBucket(context, bucket),

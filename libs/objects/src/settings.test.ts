@@ -147,3 +147,19 @@ for (const point of ["bucket:after-changing", "bucket:after-changed-headers"]) {
     assert.deepEqual(faultsOf(fixture), []);
   });
 }
+
+test("a change that waits for another one: CANCELLED when its client goes, nothing of it is left; the one that ran is whole", async () => {
+  const { store, metadata } = await openPhotos({ limits: LIMITS, shards: 2 });
+  const commit = metadata.commit.bind(metadata);
+  let release: () => void = () => undefined;
+  const held = new Promise<void>((resolve) => (release = resolve));
+  metadata.commit = (batch) => held.then(() => commit(batch));
+  const running = configure(store, "of the first");
+  const client = new AbortController();
+  const waiting = codeOf(configure(store.until(client.signal), "of one that went"));
+  client.abort();
+  assert.equal(await waiting, "CANCELLED");
+  release();
+  await running;
+  assert.deepEqual((await store.headBucket("photos")).settings, { number: 1n, documents: { policy: "of the first" } });
+});

@@ -516,7 +516,7 @@ const SEEDS: readonly Seed[] = [
   [
     "one request of a gateway changes a bucket at a time",
     "bucket-turns",
-    "      await before.catch(() => undefined);\n",
+    "      await endOf(before, signal);\n",
     "      break;\n",
     BUCKETS,
   ],

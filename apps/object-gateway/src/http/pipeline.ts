@@ -201,7 +201,7 @@ async function answer(
   let known: ConditionFacts | undefined;
   const facts = (): ConditionFacts => (known ??= factsOf(said, context.access.options));
   const response = await (route.level === "service" || route.makesBucket
-    ? route.handle({ ...asked, facts, ...ownOf(caller) }, context)
+    ? route.handle({ ...asked, facts, ...ownOf(caller) }, { ...context, store: context.store.until(request.signal) })
     : handleInBucket({ ...asked, facts }, route, context, onBucket));
   if (!isReading(route)) options.failpoint("gateway:before-answer");
   return response;
@@ -318,7 +318,8 @@ async function handleInBucket(
   checkExpectedOwner(call, info, "x-amz-expected-bucket-owner");
   try {
     if (isReading(route)) return await route.handle(call, context);
-    return await route.handle(call, { ...context, store: context.store.judgedBy(bucket, info.settings.number, causeOf(asked, info)) });
+    const store = context.store.judgedBy(bucket, info.settings.number, causeOf(asked, info));
+    return await route.handle(call, { ...context, store: route.level === "bucket" ? store.until(asked.request.signal) : store });
   } catch (thrown) {
     const isAbsent = thrown instanceof ConcordError && thrown.code === "OBJECT_UNKNOWN";
     // Only who may list the bucket learns which keys it does not have.
