@@ -81,9 +81,15 @@ test("http: the server is killed while it answers: the client hears that the con
   await world.complete(settled, 10_000);
 });
 
-test("http: no answer in time: the client's deadline", async () => {
-  const { world, client } = await worldWith(() => new Promise(() => undefined));
+test("http: no answer in time: the client's deadline; the handler's signal is aborted, though the whole request was sent", async () => {
+  let signal: AbortSignal | undefined;
+  const { world, client } = await worldWith((request) => {
+    ({ signal } = request);
+    return new Promise(() => undefined);
+  });
   await assert.rejects(world.complete(client.send({ ...GET, timeoutMs: 300 }), 10_000), { code: "DEADLINE_EXCEEDED" });
+  await world.advance(100);
+  assert.equal(signal?.aborted, true);
 });
 
 test("http: drain: a request in flight is answered, a later one is not", async () => {

@@ -26,7 +26,7 @@ export interface StreamOptions {
 
 const NO_BYTES = new Uint8Array(0);
 
-/** One end of a simulated stream. Ending as the server ends the call; ending as the client half-closes it, with an error cancels it. */
+/** One end of a simulated stream. Ending as the server ends the call; ending as the client half-closes it, with an error cancels it, also when it was half-closed. */
 export class SimStream implements MessageStream {
   readonly #options: StreamOptions;
   #peer: SimStream | undefined;
@@ -71,7 +71,8 @@ export class SimStream implements MessageStream {
 
   end(error?: Error): void {
     const { owner, outgoing, side } = this.#options;
-    if (this.#phase.kind === "over" || this.#phase.kind === "ended-here" || owner.isDead) return;
+    const isCancelling = side === "client" && error !== undefined;
+    if (this.#phase.kind === "over" || (this.#phase.kind === "ended-here" && !isCancelling) || owner.isDead) return;
     if (side === "client" && error === undefined) {
       this.#phase = { kind: "ended-here" };
       outgoing.send("half-close", NO_BYTES, () => this.#peer?.peerEnded());

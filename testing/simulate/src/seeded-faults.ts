@@ -14,6 +14,7 @@ import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
 import { SEEDED_FAULTS, type SeededFault } from "./faults/faults.ts";
 import { runPool } from "./pool.ts";
+import type { SeedReport } from "./report.ts";
 
 /** A seeded fault that this many seeds do not find is a hole in the simulation. */
 export const FAULT_SEEDS_MAX = 300;
@@ -34,7 +35,7 @@ export interface SearchOptions {
 }
 
 export type Found =
-  | { readonly kind: "found"; readonly seed: number; readonly by: string }
+  | { readonly kind: "found"; readonly seed: number; readonly by: string; readonly isLiveness: boolean }
   | { readonly kind: "missed" }
   /** The code has moved on, or the simulating process ended: nothing is known. */
   | { readonly kind: "broken"; readonly reason: string };
@@ -119,23 +120,46 @@ async function search(fault: SeededFault, seeds: readonly number[], folder: stri
 }
 
 async function searchSeeds({ scenario }: SeededFault, seeds: readonly number[], folder: string): Promise<Found> {
-  const jobs = seeds.map((seed) => ({ scenario, seed, stopsAtViolation: true }));
+  let waiting = seeds;
+  for (;;) {
+    const found = await firstFinding(scenario, waiting, folder);
+    if (found.kind !== "found" || !found.isLiveness || (await isClean(scenario, found.seed))) return found;
+    // What does not end in time without the fault either shows nothing.
+    waiting = waiting.slice(waiting.indexOf(found.seed) + 1);
+  }
+}
+
+async function firstFinding(scenario: string, seeds: readonly number[], folder: string): Promise<Found> {
   let found: Found = { kind: "missed" };
-  await runPool(jobs, {
-    workers: 1,
-    folder: join(folder, "testing/simulate/src"),
-    // all processes of a copy load the same code but for the files of a fault
-    compileCache: join(folder, "compile-cache"),
-    onReport: ({ seed, violations: [violation] }) => {
-      if (violation === undefined) return true;
-      const [text] = violation.text.split("\n", 1);
-      // The process ended or hung: that says nothing about the code under test.
-      if (violation.kind === "simulator") found = { kind: "broken", reason: text! };
-      else found = { kind: "found", seed, by: `${violation.kind}: ${text!.slice(0, 120)}` };
-      return false;
+  await runPool(
+    seeds.map((seed) => ({ scenario, seed, stopsAtViolation: true })),
+    {
+      workers: 1,
+      folder: join(folder, "testing/simulate/src"),
+      // all processes of a copy load the same code but for the files of a fault
+      compileCache: join(folder, "compile-cache"),
+      onReport: ({ seed, violations: [violation] }) => {
+        if (violation === undefined) return true;
+        const [text] = violation.text.split("\n", 1);
+        // The process ended or hung: that says nothing about the code under test.
+        if (violation.kind === "simulator") found = { kind: "broken", reason: text! };
+        else found = { kind: "found", seed, by: `${violation.kind}: ${text!.slice(0, 120)}`, isLiveness: violation.kind === "liveness" };
+        return false;
+      },
     },
-  });
+  );
   return found;
+}
+
+/** Without any fault. */
+async function isClean(scenario: string, seed: number): Promise<boolean> {
+  let violations = 0;
+  const onReport = (report: SeedReport): boolean => {
+    violations += report.violations.length;
+    return true;
+  };
+  await runPool([{ scenario, seed, stopsAtViolation: true }], { workers: 1, folder: import.meta.dirname, onReport });
+  return violations === 0;
 }
 
 /** The sources, with third-party packages linked and @concord/* resolving into the copy. */
