@@ -241,7 +241,7 @@ const realTimers: Pick<Clock, "setTimer"> = {
   },
 };
 
-test("OTLP over HTTP: what a collector answers, or does not: taken, in part, refused, for later", async () => {
+test("OTLP over HTTP: what a collector answers, or does not: taken, in part, refused, for later", async (context) => {
   const answers: ((response: ServerResponse) => void)[] = [
     (response) => response.writeHead(200).end("{}"),
     (response) => response.writeHead(200).end('{"partialSuccess":{"rejectedSpans":"2"}}'),
@@ -258,9 +258,18 @@ test("OTLP over HTTP: what a collector answers, or does not: taken, in part, ref
     request.resume();
     answers.shift()!(response);
   });
-  const sender = otlpHttp({ endpoint, headers: { authorization: "Bearer key" }, clock: realTimers, timeoutMs: 200 });
+  const [patient, brief] = [10_000, 200].map((timeoutMs) =>
+    otlpHttp({ endpoint, headers: { authorization: "Bearer key" }, clock: realTimers, timeoutMs }),
+  ) as [ReturnType<typeof otlpHttp>, ReturnType<typeof otlpHttp>];
+  // Also when an assertion fails: a server that listens would keep the process.
+  context.after(async () => {
+    for (const sender of [patient, brief]) sender.close();
+    await close();
+  });
   const outcomes: ExportOutcome[] = [];
-  for (let at = 0; at < 8; at += 1) outcomes.push(await sender.send("{}", new AbortController().signal));
+  // What never answers, or not whole, is only waited for until its time is over.
+  for (const sender of [...Array<typeof patient>(6).fill(patient), brief, brief])
+    outcomes.push(await sender.send("{}", new AbortController().signal));
   assert.deepEqual(outcomes.slice(0, 5), [
     { kind: "taken", rejected: 0 },
     { kind: "taken", rejected: 2 },
@@ -273,9 +282,8 @@ test("OTLP over HTTP: what a collector answers, or does not: taken, in part, ref
     ["retry", "retry", "retry"],
   );
   assert.deepEqual([...new Set(seen)], ["Bearer key"]);
-  sender.close();
   await close();
-  assert.equal((await sender.send("{}", new AbortController().signal)).kind, "retry");
+  assert.equal((await brief.send("{}", new AbortController().signal)).kind, "retry");
 });
 
 test("tracing: without an endpoint: there is no tracer, so nothing is made for a span", async () => {
