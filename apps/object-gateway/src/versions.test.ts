@@ -258,3 +258,52 @@ test("[OGD5] 1000 versions of a key: a page of current objects reads no more row
     await many.remove();
   }
 });
+
+test("a change of a bucket waits for another one: dropped when its client goes", async () => {
+  const metadata = new MemoryObjectMetadata();
+  const commit = metadata.commit.bind(metadata);
+  const client = new AbortController();
+  let asked = 0;
+  const held = await TestGateway.start({
+    metadata,
+    // The signal of the second change is the test's: a client that goes at a known moment.
+    http: (server) => ({
+      serve: (address, handler) =>
+        server.serve(address, (request) => {
+          if (!request.target.includes("versioning")) return handler(request);
+          asked += 1;
+          return handler(asked === 2 ? { ...request, signal: client.signal } : request);
+        }),
+    }),
+  });
+  try {
+    const put = (path: string, body = ""): Promise<Answer> => {
+      const query = body === "" ? [] : [["versioning", ""] as const];
+      return send(held.address, sign({ method: "PUT", path, query, body }, { key: ANN, host: held.address }));
+    };
+    const status = (text: string): string => `<VersioningConfiguration><Status>${text}</Status></VersioningConfiguration>`;
+    assert.equal((await put("/waiting")).status, 200);
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let commits = 0;
+    metadata.commit = (batch) => ((commits += 1), released.then(() => commit(batch)));
+    const first = put("/waiting", status("Enabled"));
+    while (commits === 0) await turn();
+    await turns();
+    const second = put("/waiting", status("Suspended"));
+    while (asked < 2) await turn();
+    await turns();
+    client.abort();
+    release();
+    assert.deepEqual([(await first).status, (await second).code], [200, "RequestTimeout"]);
+    assert.equal((await held.client(ANN).send(new sdk2026.GetBucketVersioningCommand({ Bucket: "waiting" }))).Status, "Enabled");
+  } finally {
+    await held.remove();
+  }
+});
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+/** Enough for a request to come where it waits. */
+async function turns(): Promise<void> {
+  for (let at = 0; at < 100; at += 1) await turn();
+}
