@@ -153,7 +153,9 @@ export class BatchLog {
         const held = this.#pending.get(entry.id);
         if (held === undefined) this.#add(summary);
         else renew(held, summary);
-        return { persist: [remove(letterKey(entry.id)), put(entryKey(entry.id), bytes)], reply: this.#pending.get(entry.id)! };
+        const redriven = this.#pending.get(entry.id);
+        assert(redriven !== undefined && !this.#letters.has(entry.id), "I4: what is redriven is in the log alone");
+        return { persist: [remove(letterKey(entry.id)), put(entryKey(entry.id), bytes)], reply: redriven };
       },
     };
   }
@@ -210,6 +212,7 @@ export class BatchLog {
     if (held === undefined) {
       if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
       this.#add(summary);
+      assert(this.size <= PENDING_ENTRIES_MAX && this.#bytes <= PENDING_BYTES_MAX, "what a holder keeps for others is bounded");
     } else renew(held, summary);
     persist.push(put(entryKey(summary.id), bytes));
     return "kept";
@@ -313,7 +316,8 @@ export class BatchLog {
 }
 
 /** What an operator redrove is as old as its redrive, here too. */
-function renew(held: HeldBatch, { createdMs }: HeldBatch): void {
+function renew(held: HeldBatch, { createdMs, digest }: HeldBatch): void {
+  assert(held.digest === digest, "LBD8: what is held keeps its first payload");
   held.createdMs = Math.max(held.createdMs, createdMs);
 }
 

@@ -75,6 +75,7 @@ export class HolderLane {
   want(): void {
     this.#wantedUntilMs = this.#options.clock.monotonicMs() + DECISION_DELAY_MS;
     if (this.#decisions.length > 0) this.#flush();
+    assert(this.#decisions.length === 0, "I5: no decision waits while a reader does");
   }
 
   /** Sends all that waits; resolves when every call has ended, after one write timeout at the latest. Later decisions are not sent. */
@@ -95,6 +96,7 @@ export class HolderLane {
   }
 
   #flushWithin(delayMs: number): void {
+    assert(!this.#isStopped, "nothing waits in a lane that has stopped: no call would take it");
     const { clock } = this.#options;
     const dueAtMs = clock.monotonicMs() + delayMs;
     if (this.#timer === undefined || this.#timer.dueAtMs > dueAtMs) {

@@ -200,6 +200,42 @@ const SEEDS: readonly Seed[] = [
     "createdMs: this.#ring.clock.nowMs() }",
     REPLAY,
   ],
+  ["what is redriven is in the log alone", "batch-log", "        this.#letters.delete(entry.id);\n", "", REPLAY],
+  [
+    "in one place at a time",
+    "batch-log",
+    "const isDropped = this.#pending.delete(id) || unreadable;",
+    "const isDropped = this.#pending.has(id) || unreadable;",
+    REPLAY,
+  ],
+  [
+    "what a holder keeps for others is bounded",
+    "batch-log",
+    '      if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";\n',
+    "",
+    LOG,
+  ],
+  [
+    "what is held keeps its first payload",
+    "batch-log",
+    '    if (held !== undefined && held.digest !== summary.digest) return "mismatch";\n',
+    "",
+    LOG,
+  ],
+  [
+    "no decision waits while a reader does",
+    "holder-lane",
+    "    if (this.#decisions.length > 0) this.#flush();\n",
+    "    if (this.#decisions.length > 1) this.#flush();\n",
+    LANE,
+  ],
+  [
+    "nothing waits in a lane that has stopped: no call would take it",
+    "holder-lane",
+    "    if (this.#isStopped) return Promise.resolve(false);\n",
+    "",
+    LANE,
+  ],
   ["one run replays the largest batch (LB8)", "limits", "REPLAY_BYTES_PER_MS = 16 * 1024", "REPLAY_BYTES_PER_MS = 16", REPLAY],
 ];
 
