@@ -61,6 +61,7 @@ export class ApplyFlushes implements Finishing {
 
   /** The log may be full of what an earlier trim did not reach. */
   unknown(): void {
+    assert(this.#appending, "what is sent again was sent");
     if (this.#applied.seq === this.#lastSeq) this.#trim();
   }
 
@@ -73,6 +74,7 @@ export class ApplyFlushes implements Finishing {
   #told(seq: Seq): void {
     assert(seq <= this.#applied.seq, "I4: the log hears only of what is applied");
     this.#kept = this.#kept.filter((entry) => entry.seq > seq);
+    assert(BigInt(this.#kept.length) <= this.#lastSeq - seq, "I4: what the log drops is not counted any more");
   }
 
   #applyNext(): void {

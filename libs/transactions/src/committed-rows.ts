@@ -61,6 +61,11 @@ export class CommittedRows {
     return this.#unappliedRows;
   }
 
+  /** The last flush whose rows are here or applied. */
+  get loggedSeq(): Seq {
+    return this.#unapplied.at(-1)?.seq ?? this.#appliedSeq;
+  }
+
   /** Others may write what does not follow from the log: then memory knows a row only until it is applied. */
   #known(key: RowKey, text: string): RowImage | undefined {
     const row = this.#rows.get(text);
@@ -138,7 +143,7 @@ export class CommittedRows {
 
   /** A flush is logged: its rows are answered from memory until `applied` (I3). Before its locks are released. */
   logged(items: UnappliedFlush["items"], seq: Seq): void {
-    assert(seq > (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I5: flushes are logged in order");
+    assert(seq > this.loggedSeq, "I5: flushes are logged in order");
     let rows = 0;
     for (const { changed } of items) {
       for (const { text, image } of changed) if (text !== undefined) this.#put(text, image, seq);
@@ -151,7 +156,7 @@ export class CommittedRows {
   /** Everything up to here is applied at quorum: storage has it. */
   applied(seq: Seq): void {
     assert(seq >= this.#appliedSeq, "I4: applied only grows");
-    assert(seq <= (this.#unapplied.at(-1)?.seq ?? this.#appliedSeq), "I4: applied only after it was logged");
+    assert(seq <= this.loggedSeq, "I4: applied only after it was logged");
     this.#appliedSeq = seq;
     while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) {
       const { items, rows } = this.#unapplied.shift()!;
@@ -200,6 +205,7 @@ export class CommittedRows {
     }
     // Those in use go to the young end.
     for (const [text, row] of used) this.#rows.set(text, row);
+    assert(this.#rows.size <= cachedRowsMax + 2 * this.#unappliedRows, "rows in memory are bounded by the limit and what is unapplied");
   }
 }
 

@@ -50,7 +50,7 @@ export class FollowFlushes implements Finishing {
   }
 
   drain(): void {
-    // The mark leaves soon.
+    assert(this.#appliedSeq === this.#logged.seq, "I4: a majority has the mark of what is logged before the master ends");
   }
 
   #wait(): void {
@@ -73,6 +73,7 @@ export class FollowFlushes implements Finishing {
     this.#isAdvancing = true;
     while (!signal.aborted && this.#appliedSeq < this.#logged.seq) {
       const decided = this.#logged;
+      assert(decided.epoch === owner.epoch, "TXD14: a mark alone is of entries of this master's epoch");
       const outcome = await groupLog.advance({ ...owner, decided }, settings.storageTimeoutMs).catch((thrown: unknown) => {
         context.log.debug("the mark did not arrive yet", { group: settings.group, reason: toConcordError(thrown).message });
         return "unknown" as const;

@@ -39,6 +39,7 @@ export class Gathering {
     this.#expected = this.#sent + queued;
     const isLong = this.#sent > 0 && this.#appendMs >= GATHER_FROM_APPEND_MS;
     this.#untilMs = isLong ? nowMs + Math.min(this.#msMax, this.#appendMs * GATHER_APPEND_SHARE) : -Infinity;
+    assert(this.#untilMs <= nowMs + this.#msMax, "TXD10: a wait for companions is bounded");
   }
 
   /** When a flush of so many commits leaves at the latest, monotonic; in the past: at once. */

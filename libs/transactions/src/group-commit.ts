@@ -1,3 +1,4 @@
+import { ENTRY_BYTES_MAX } from "@concord/group-log";
 import type { AppendRequest, GroupOwner } from "@concord/ports";
 import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import {
@@ -167,6 +168,8 @@ export class GroupCommit {
     if (this.#queue.length === 0 || this.#stopped.signal.aborted) return;
     if (this.unapplied >= settings.limits.pendingFlushesMax) return;
     const delayMs = this.#dueInMs(clock.monotonicMs());
+    const { commitDelayMsMax, gatherMsMax } = settings.limits;
+    assert(delayMs <= Math.max(commitDelayMsMax, gatherMsMax) + 1, "TXD10: what is queued leaves in time");
     if (delayMs <= 0) {
       // Commits of the same turn share the flush.
       this.#state = { kind: "deferred" };
@@ -250,6 +253,7 @@ export class GroupCommit {
       decided: this.#finishing.decided,
     };
     assert(request.decided.seq <= this.#lastSeq, "I4: the mark is of entries before this one");
+    assert(request.bytes.length + request.rows.length <= ENTRY_BYTES_MAX, "a log entry holds its flush");
     return { items, request, spans: appendSpans(items) };
   }
 

@@ -46,6 +46,7 @@ export class LargeCommits {
     const isFull = this.#bytes + bytes > this.#bytesMax;
     if (this.#bytes > 0 && (isFull || fromMs + this.#tookMs > deadlineAtMs)) throw this.#refusal();
     this.#bytes += bytes;
+    assert(this.#bytes === bytes || this.#bytes <= this.#bytesMax, "only one large commit alone is above the limit");
     this.#refused = 0;
     return this.#taken(bytes, fromMs);
   }

@@ -1,4 +1,4 @@
-import { ENTRY_BYTES_MAX } from "@concord/group-log";
+import { ENTRY_BYTES_MAX, TAIL_BYTES_MAX } from "@concord/group-log";
 import { assert, type BackoffLimits } from "@concord/runtime";
 
 /** Every limit of this lib. What one client exceeds is LIMIT_EXCEEDED, what all together exceed is OVERLOADED. */
@@ -105,4 +105,6 @@ export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
 export const FINISH_POLL_MS = 2;
 
 assert(TRANSACTION_LIMITS.flushBytesMax < ENTRY_BYTES_MAX, "a log entry holds the largest flush");
+assert(TRANSACTION_LIMITS.trimEveryBytes + ENTRY_BYTES_MAX <= TAIL_BYTES_MAX, "the log is trimmed before a replica's tail is full");
+assert(TRANSACTION_LIMITS.markIdleMs < TRANSACTION_LIMITS.markAloneMs, "a mark leaves with another group's append before it leaves alone");
 assert(TICK_MS < ANSWER_MARGIN_MS, "a call whose deadline is near is answered before it");

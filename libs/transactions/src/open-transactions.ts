@@ -100,6 +100,7 @@ export class OpenTransactions {
     const nowMs = this.#context.clock.monotonicMs();
     this.#locks.tick(nowMs);
     for (const transaction of Array.from(this.#open.values())) this.#look(transaction, nowMs);
+    assert(this.#locks.waiting <= this.#open.size, "TX4: only what is open waits for a lock, for one at a time");
     assert(this.#open.size > 0 || this.#locks.stats().held === 0, "TX4: locks go with their transactions");
     this.#onTick();
     if (this.#open.size > 0) this.#timer = this.#context.clock.setTimer(TICK_MS, () => this.#tick());

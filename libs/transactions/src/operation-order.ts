@@ -35,6 +35,7 @@ export class OperationOrder {
     this.#last = number;
     const answer = this.#running === 0 ? begin(operation) : this.#tail!.then(operation, operation);
     this.#answers[number % this.#answersKeptMax] = answer;
+    assert(this.#answers.length <= this.#answersKeptMax, "answers that are kept are bounded");
     if (!(answer instanceof Promise)) return answer;
     this.#running += 1;
     assert(this.#running <= this.#queuedMax, "operations that wait are bounded");

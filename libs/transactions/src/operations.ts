@@ -279,6 +279,7 @@ export class TransactionOperations {
     const page = await this.#context.committed.range(range, pending, count);
     transaction.requireOpen();
     assert(page.rows.length <= range.limit, "a page of a range is bounded");
+    assert(page.next === undefined || page.rows.length === range.limit, "a range goes on only after a full page");
     for (const image of page.rows) this.#noteRead(image);
     return page;
   }

@@ -54,6 +54,7 @@ export function outcomeMutations(group: string, transactions: readonly FlushedTr
     else others.push(transaction);
   }
   return Array.from(slices, ([slice, own]): Mutation => {
+    assert(own[0]!.timestampUs <= own.at(-1)!.timestampUs, "TX31: outcomes are in timestamp order");
     const key: RowKey = { table: OUTCOMES_TABLE, partition: partitionOf(group, slice), clustering: [bigint(BigInt(slice)), bigint(seq)] };
     const value: CellValue = { kind: "blob", value: encodeOutcomes(own) };
     return { kind: "insert", key, columns: [{ column: COLUMN, value }], timestampUs: own.at(-1)!.timestampUs };

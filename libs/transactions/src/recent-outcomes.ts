@@ -30,6 +30,7 @@ export class RecentOutcomes {
    * `onForgotten`: called with what only its row knows from now on.
    */
   constructor(countMax: number, askBeforeMs: number, appliedSeq: () => bigint, onForgotten: (id: TimeId, outcome: StoredOutcome) => void) {
+    assert(countMax > 0, "the last outcome is remembered");
     this.#countMax = countMax;
     this.#fullAt = countMax + slackOf(countMax);
     this.#askBeforeMs = askBeforeMs;

@@ -39,6 +39,7 @@ export class RowReader {
   }
 
   #sendPart(part: readonly WaitingRead[]): void {
+    assert(part.length > 0 && part.length <= this.#keysMax, "keys of one read are bounded");
     this.#store
       .read(
         part.map((read) => read.key),

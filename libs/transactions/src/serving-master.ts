@@ -121,7 +121,10 @@ export class ServingMaster {
       limits.recentOutcomesMax,
       askBeforeMs,
       () => this.#commit.appliedSeq,
-      (id, outcome) => stored.forgotten(id, outcome),
+      (id, outcome) => {
+        assert(outcome.seq <= this.#commit.appliedSeq, "TXD7: an outcome that no row says yet is not forgotten");
+        stored.forgotten(id, outcome);
+      },
     );
     this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
@@ -141,6 +144,7 @@ export class ServingMaster {
       onFenced,
     });
     for (const { seq, transaction } of taken.decided) {
+      assert(transaction.timestampUs <= taken.ceilingUs, "TXD4: the next timestamp is above all that was decided");
       this.#recent.set(transaction.id, { kind: "decided", outcome: { ...transaction, seq } });
     }
     const outcomesOptions = {
@@ -319,6 +323,7 @@ export class ServingMaster {
     this.#draining = true;
     this.#commit.stop(error);
     this.#open.abortAll(error);
+    assert(this.#locks.waiting === 0, "TX4: after the end no lock is waited for");
     this.#open.stop();
     this.#report();
   }
@@ -489,6 +494,8 @@ export class ServingMaster {
       trace,
       isWanted: (nowMs) => isAwaited(transaction, nowMs),
       logged: (token) => {
+        assert(token.seq === this.#commit.lastSeq, "I2: logged before it is acknowledged");
+        assert(token.seq === this.#committed.loggedSeq, "I3: its rows are in memory before its locks go");
         this.#recent.set(flushed.id, {
           kind: "decided",
           outcome: { kind: "committed", timestampUs: flushed.timestampUs, seq: token.seq, digest: flushed.digest },

@@ -236,6 +236,18 @@ test("[TX10] session: lost and not back within the grace: aborted; back in time:
   await back.commit([insert(albumKey(2))]);
 });
 
+test("[TX10] session: lost, and of its transactions one waits for another's lock: both end, nothing stays locked", async () => {
+  const fixture = new TestFixture({ settings: { lockTimeoutMs: 5_000 } });
+  const client = await fixture.open();
+  await client.begin(undefined, 1).start(albumKey(1));
+  const waiting = fails("TRANSACTION_ABORTED", client.begin(undefined, 1).start(albumKey(1)));
+  client.group.sessionEnded(1);
+  await fixture.clock.advance(1_020);
+  await waiting;
+  const { open, locks, lockWaits } = client.group.serving().stats();
+  assert.deepEqual([open, locks, lockWaits], [0, 0, 0]);
+});
+
 test("[TX10] lock wait: longer than the limit or the call: LOCK_TIMEOUT, the transaction is gone", async () => {
   const fixture = new TestFixture();
   const client = await withAlbum(fixture);
@@ -433,6 +445,25 @@ test("reads of one turn: one call; too large together: each on its own", async (
   await Promise.all([4, 5, 6].map(start));
 });
 
+test("reads of one turn: below and at the keys of one read: one; above: the rest goes in the next", async () => {
+  const fixture = new TestFixture({ limits: { readKeysMax: 3 } });
+  const client = await fixture.open();
+  await fixture.clock.advance(6_000);
+  let id = 0;
+  for (const [count, sizes] of [
+    [2, [2]],
+    [3, [3]],
+    [7, [3, 3, 1]],
+  ] as const) {
+    fixture.rows.reads = [];
+    await Promise.all(Array.from({ length: count }, () => client.begin().start(albumKey((id += 1)))));
+    assert.deepEqual(
+      fixture.rows.reads.map((keys) => keys.length),
+      sizes,
+    );
+  }
+});
+
 test("limits: open transactions: at the limit one more is OVERLOADED", async () => {
   const fixture = new TestFixture({ limits: { openTransactionsMax: 2 } });
   const client = await fixture.open();
@@ -520,6 +551,22 @@ test("drain: a commit is queued behind one that is being logged: both are decide
   fixture.log.release();
   await Promise.all([first, second, drained]);
   assert.deepEqual(plain(fixture.rows.row(albumKey(2))), { title: "two" });
+});
+
+test("stop: what is open or waits for a lock gets DRAINING, a commit in flight OUTCOME_UNKNOWN", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const open = client.begin();
+  await open.start(albumKey(1));
+  const waiting = fails("DRAINING", client.begin().start(albumKey(1)));
+  fixture.log.hold();
+  const committing = fails("OUTCOME_UNKNOWN", client.execute([insert(albumKey(2))]));
+  await settle();
+  client.group.stop();
+  await waiting;
+  await fails("DRAINING", open.commit());
+  fixture.log.release();
+  await committing;
 });
 
 test("[TX4] locks: a transaction that ends in the turn in which a lock is granted takes no further one", async () => {
