@@ -127,6 +127,24 @@ test("[TXD7] resolve: open: aborted first; committing: waits for the decision; a
   assert.equal(aborts.length, 1);
 });
 
+test("[TXD7] resolve: absent id while as many commits wait for the log as may: OVERLOADED, and asked again it is aborted", async () => {
+  const fixture = new TestFixture({ limits: { commitQueueMax: 1 } });
+  const client = await fixture.open();
+  fixture.log.hold();
+  const appending = client.execute([insert(albumKey(1))]);
+  await settle();
+  const queued = client.execute([insert(albumKey(2))]);
+  await settle();
+  const id = fixture.id();
+  const resolve = (): Promise<unknown> => client.group.serving().resolveOutcome(id, client.deadline());
+  const refused = fails("OVERLOADED", resolve());
+  await settle();
+  assert.equal(client.group.serving().stats().queued, 1);
+  fixture.log.release();
+  await Promise.all([appending, queued, refused]);
+  assert.deepEqual(await resolve(), { kind: "aborted" });
+});
+
 test("[TXD7] resolve: races an execute of the same id: both agree", async () => {
   const fixture = new TestFixture();
   const client = await fixture.open();

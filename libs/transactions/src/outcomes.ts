@@ -61,11 +61,12 @@ export class Outcomes {
     return outcome;
   }
 
-  /** Logs that the id never commits; from this call on nothing opens or commits under it. OUTCOME_UNKNOWN when the master ends meanwhile. */
+  /** Logs that the id never commits; from this call on nothing opens or commits under it. OVERLOADED; OUTCOME_UNKNOWN when the master ends meanwhile. */
   abortInLog(id: TimeId): Promise<StoredOutcome> {
     const { context, recent, commit, timestamps } = this.#options;
     const before = recent.get(id)?.kind;
     assert(before === undefined || before === "aborted-here", "an id that is decided, or is being, is not aborted (TXD7)");
+    commit.requireRoom();
     const timestampUs = timestamps.draw(context.clock.nowUs(), TIMESTAMP_ZERO);
     const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
