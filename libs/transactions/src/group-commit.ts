@@ -124,6 +124,7 @@ export class GroupCommit {
     assert(!this.#stopped.signal.aborted, "nothing is committed after the end");
     assert(item.flushed.timestampUs > this.#ceilingUs, "TX31: queue order is timestamp order");
     assert(!this.#appliesRows || item.flushed.mutations.length === 0, "TXD14: rows that replicas apply are not in the content as well");
+    assert(this.#queue.length < this.#context.settings.limits.commitQueueMax, "what waits for the log is bounded");
     this.#ceilingUs = item.flushed.timestampUs;
     this.#queue.push(item);
     this.#pump();
@@ -214,7 +215,9 @@ export class GroupCommit {
     const { metrics, settings } = this.#context;
     if (this.#queue.every((item) => item.isWanted(nowMs))) return;
     const { wanted = [], unwanted = [] } = Object.groupBy(this.#queue, (item) => (item.isWanted(nowMs) ? "wanted" : "unwanted"));
+    const count = this.#queue.length;
     this.#queue.splice(0, Infinity, ...wanted);
+    assert(this.#queue.length + unwanted.length === count, "I9: what waits for the log goes on waiting or is dropped with an answer");
     metrics.count("txn_work_dropped_total", unwanted.length, { group: settings.group, kind: "commit" });
     for (const item of unwanted) {
       item.trace?.queued.end("DEADLINE_EXCEEDED");

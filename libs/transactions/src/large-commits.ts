@@ -92,6 +92,7 @@ export class LargeCommits {
   #refusal(): ConcordError {
     this.#refused += 1;
     const retryAfterMs = Math.round(Math.min(LARGE_RETRY_MS_MAX, Math.max(LARGE_RETRY_MS_MIN, this.#refused * this.#tookMs)));
+    assert(retryAfterMs >= LARGE_RETRY_MS_MIN && retryAfterMs <= LARGE_RETRY_MS_MAX, "what is refused may come again within bounds");
     return new ConcordError("OVERLOADED", `large commits of ${this.#bytes} bytes are on their way; repeat the transaction later`, {
       retryAfterMs,
       metadata: { limit: "LARGE_COMMITS_BYTES_MAX", value: String(Math.round(this.#bytesMax)) },

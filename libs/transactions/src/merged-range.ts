@@ -42,6 +42,7 @@ export async function readMergedRange(
     const merged = mergePage(range, page.rows, changes.slice(at, end));
     assert(end >= at, "changes are taken once, in order");
     at = end;
+    assert(page.next !== undefined || at === changes.length, "TX28: no change is left out after the last stored page");
     for (const image of merged) {
       if (rows.length === range.limit) return { rows, next: rows.at(-1)!.key.clustering };
       rows.push(image);

@@ -499,6 +499,22 @@ const SEEDS: readonly Seed[] = [
     "    if (transaction.lostAtMs === Infinity) this.#locks.release(transaction.id, error);\n",
     GROUP,
   ],
+  ["what waits for the log is bounded", "outcomes", "    commit.requireRoom();\n", "", OUTCOMES],
+  [
+    "what waits for the log goes on waiting or is dropped with an answer",
+    "group-commit",
+    "this.#queue.splice(0, Infinity, ...wanted);",
+    "this.#queue.splice(0, 1, ...wanted, ...unwanted);",
+    COMMIT,
+  ],
+  [
+    "TX28: no change is left out after the last stored page",
+    "merged-range",
+    "if (next === undefined) return changes.length;",
+    "if (next === undefined) return from;",
+    INDEX,
+  ],
+  ["what is refused may come again within bounds", "large-commits", "Math.min(LARGE_RETRY_MS_MAX, ", "Math.max(", LARGE],
   ["a log entry holds the largest flush", "limits", "flushBytesMax: 768 * 1024", "flushBytesMax: 1024 * 1024", GROUP],
   ["a call whose deadline is near is answered before it", "limits", "TICK_MS = 20;", "TICK_MS = 50;", GROUP],
 ];
