@@ -7,7 +7,7 @@ import { silentMetrics, toHex } from "@concord/runtime";
 import type { SnapshotOptions } from "./api.ts";
 import { SNAPSHOT_EVERY_MS_MIN, SNAPSHOTS_KEPT_MAX } from "./limits.ts";
 import { decodeSnapshot, encodeSnapshot, snapshotNames, type Snapshot } from "./snapshot-format.ts";
-import { checksum, fixture, Life, message, outputValues, processed, until, type Fixture } from "./test/fixture.ts";
+import { checksum, fixture, Life, message, outputValues, processed, until, utf8, type Fixture } from "./test/fixture.ts";
 import { MemorySnapshotStore } from "./test/memory-snapshot-store.ts";
 
 const EVERY_MS = 1_000;
@@ -182,6 +182,18 @@ test("restore: the newest is damaged, the one before is whole: that one, and the
   const reads: bigint[] = [];
   await knowsAll(fixture({ ...WIDE, log: worker.log, snapshots: snapshotsOf(store), seenLog: tracedReads(reads) }), 40);
   assert.ok(reads[0]! > 0n && reads[0]! < 48n, String(reads[0]));
+});
+
+test("restore: the window may have fewer segments than the snapshot: the newest of them", async () => {
+  const store = new MemorySnapshotStore();
+  const log = await first(store);
+  const window = { idsPerSegment: 16, segmentsMax: 1, windowMs: 0 };
+  const other = fixture({ worker: { window }, log, snapshots: snapshotsOf(store) });
+  await other.worker.start();
+  const { segments } = (await other.worker.statistics()).window;
+  const seen = await other.worker.seen(["id 0", "id 36", "id 39"].map(utf8));
+  await other.worker.stop();
+  assert.deepEqual([segments, ...seen], [1, false, true, true]);
 });
 
 test("restore: a window is there: snapshots are not read, the window's own outNext counts", async () => {
