@@ -47,6 +47,8 @@ export function classifyPage(page: PreparedPage, before: IdTable | undefined, pu
   const { length } = page.messages;
   assert(page.ids.length === length && page.known.length === length, "a page has an id and a look-up for each message");
   assert(page.words.length === length * ID_WORDS, "a page has the words of each message's id");
+  const isWithin = length === 0 || (page.messages[0]!.offset >= page.from && page.messages[length - 1]!.offset < page.next);
+  assert(isWithin, "DD4: a page acknowledges the messages that it has, and no others");
   const fresh = new IdTable(seed, length);
   const freshPositions: number[] = [];
   const output: NewMessage[] = [];
@@ -84,8 +86,10 @@ export function classifyPage(page: PreparedPage, before: IdTable | undefined, pu
 
 /** What the window applies once the page is published from `outputFrom` on. */
 export function publishedIds(classified: ClassifiedPage, outputFrom: bigint): OutputIds {
+  const { output } = classified.publication;
+  assert((classified.freshPositions.at(-1) ?? -1) < output.length, "DDD2: an id that is applied is of a message that was published");
   return {
-    next: outputFrom + BigInt(classified.publication.output.length),
+    next: outputFrom + BigInt(output.length),
     ids: classified.fresh.words,
     offsets: classified.freshPositions.map((position) => outputFrom + BigInt(position)),
     publishedMs: classified.freshPositions.map(() => classified.publishedMs),

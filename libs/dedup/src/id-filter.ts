@@ -1,3 +1,4 @@
+import { assert } from "@concord/runtime";
 import { FILTER_BITS_PER_ID, FILTER_HASHES } from "./limits.ts";
 import { mixId } from "./id-words.ts";
 
@@ -17,6 +18,7 @@ export class IdFilter {
     this.#seed = seed;
     this.#blocks = Math.max(1, Math.ceil((ids * FILTER_BITS_PER_ID) / BLOCK_BITS));
     this.#words = new Uint32Array(this.#blocks * BLOCK_WORDS);
+    assert(this.#words.length * 32 >= ids * FILTER_BITS_PER_ID, "DDD6: a filter has its bits for each id");
   }
 
   get memoryBytes(): number {

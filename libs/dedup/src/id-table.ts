@@ -15,6 +15,7 @@ export class IdTable {
     this.#seed = seed;
     let slots = SLOTS_MIN;
     while (slots < expected * 2) slots *= 2;
+    assert((slots & (slots - 1)) === 0, "a table has a power of two of slots: a mask finds each");
     this.#slots = new Uint32Array(slots);
     this.#ids = new Uint32Array((slots / 2) * ID_WORDS);
   }
@@ -64,6 +65,7 @@ export class IdTable {
     ids.set(this.#ids);
     this.#ids = ids;
     this.#slots = new Uint32Array(this.#slots.length * 2);
+    assert(this.#ids.length * 2 === this.#slots.length * ID_WORDS, "a table that is half full has a place for each id");
     for (let number = 0; number < this.#count; number += 1) {
       const slot = this.#slotOf(ids, number * ID_WORDS);
       assert(this.#slots[slot] === 0, "a set holds an id once");

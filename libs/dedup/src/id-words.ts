@@ -86,6 +86,7 @@ export function packBytes(bytes: Uint8Array, words: Uint32Array, at: number, fro
 /** `count` ids from word `at` on, as bytes in order. */
 export function unpackIds(words: Uint32Array, at = 0, count = (words.length - at) / ID_WORDS): Uint8Array {
   assert(Number.isInteger(count), "ids are whole");
+  assert(at + count * ID_WORDS <= words.length, "ids are unpacked where there are some");
   const bytes = new Uint8Array(count * PACKED_ID_BYTES);
   const view = new DataView(bytes.buffer);
   for (let word = 0; word < count * ID_WORDS; word += 1) view.setUint32(word * 4, words[at + word]!);

@@ -1,4 +1,4 @@
-import type { BackoffLimits } from "@concord/runtime";
+import { assert, type BackoffLimits } from "@concord/runtime";
 
 /** Bytes of an id as a message gives it. */
 export const ID_BYTES_MAX = 256;
@@ -53,3 +53,14 @@ export const SNAPSHOT_MS_MAX = 600_000;
 export const SNAPSHOT_READ_MS_MAX = 20_000;
 /** Messages of a page while the output is read again. */
 export const REBUILD_PAGE = { messages: 4096, bytes: 8 * 1024 * 1024 } as const;
+
+/** Of a segment in a snapshot's manifest, but for the hashes of its blobs. */
+const RANGE_BYTES = 36;
+const BLOB_HASH_BYTES = 16;
+
+assert(SNAPSHOT_BLOB_IDS % IDS_PER_BLOCK === 0, "DDD11: a blob is of whole blocks");
+assert(SNAPSHOT_CANDIDATES_MAX >= SNAPSHOTS_KEPT_MAX, "DD11: a restore tries every snapshot that is kept");
+assert(
+  SEGMENTS_MAX * (RANGE_BYTES + Math.ceil(IDS_PER_SEGMENT_MAX / SNAPSHOT_BLOB_IDS) * BLOB_HASH_BYTES) < SNAPSHOT_MANIFEST_BYTES_MAX,
+  "DD11: the manifest of the largest window is one that is read",
+);

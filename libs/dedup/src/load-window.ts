@@ -40,6 +40,7 @@ export async function loadWindow(stores: WindowStores, environment: LoadEnvironm
   const segments: Segment[] = [];
   try {
     const found = await loadManifest(store, stores, environment);
+    assert(!found.isNew || found.manifest.segments.length === 0, "DDD11: a window that begins again lists no segment");
     const journal = found.isNew ? [] : await loadJournal(store, found.manifest.segmentsTo, environment);
     if (found.isNew) await clearJournal(store);
     const seed = seedOf(found.manifest.idKey);

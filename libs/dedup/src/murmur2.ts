@@ -26,7 +26,9 @@ export function murmur2(bytes: Uint8Array): number {
 /** The partition of these very bytes, as Kafka's producers choose it. */
 export function partitionOfBytes(bytes: Uint8Array, partitions: number): number {
   assert(Number.isSafeInteger(partitions) && partitions > 0, "there are partitions");
-  return (murmur2(bytes) & 0x7fffffff) % partitions;
+  const partition = (murmur2(bytes) & 0x7fffffff) % partitions;
+  assert(partition >= 0, "DDD3: the partition of an id is one of them");
+  return partition;
 }
 
 /** The partition of an id: a UUID in lower case, because UUIDs compare so; any other id as it is. */

@@ -1,5 +1,6 @@
 import type { LogMessage, MessageLog } from "@concord/ports";
 import { compareBytes } from "@concord/codec";
+import { assert } from "@concord/runtime";
 import type { IdHash } from "./api.ts";
 import { REBUILD_PAGE } from "./limits.ts";
 import { headerOf, ID_HEADER, ORIGIN_HEADER } from "./origin.ts";
@@ -18,6 +19,7 @@ const TAIL_OFFSETS = 64n;
 export async function findWitness(source: WitnessSource, idKey: Uint8Array, from: bigint, to: bigint): Promise<OutputWitness | undefined> {
   const tail = to - from > TAIL_OFFSETS ? to - TAIL_OFFSETS : from;
   const last = (await lastOwn(source, tail, to)) ?? (await lastOwn(source, from, tail));
+  assert(last === undefined || (last.offset >= from && last.offset < to), "I12: a witness is of the part that was asked for");
   return last === undefined ? undefined : { offset: last.offset, hash: hashOf(last, idKey, source.hash) };
 }
 

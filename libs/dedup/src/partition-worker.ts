@@ -119,6 +119,7 @@ class Worker implements PartitionWorker {
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#life;
+    assert(this.#session === undefined && this.#opened === undefined, "DD11: a worker that has stopped has closed its window");
     const draining = new ConcordError("DRAINING", `partition ${this.partition} stops here`);
     this.#results.end(draining);
     this.#running.reject(draining);
@@ -196,6 +197,7 @@ class Worker implements PartitionWorker {
   /** From the fence to the end of the session. */
   async #liveOnce(): Promise<void> {
     const { log, environment } = this.#dependencies;
+    assert(this.#session === undefined, "DDD4: a worker has one session at a time");
     if (this.#state.kind === "running") this.#state = { kind: "rebuilding" };
     if (!(await log.isAssigned(this.partition))) throw takenByAnother(this.partition);
     // Fence first, read afterwards (I2).
@@ -250,6 +252,7 @@ class Worker implements PartitionWorker {
     const isRestored =
       snapshots !== undefined && (await restoreSnapshot({ ...snapshots, stores, segmentsMax, output: session.output }, signal));
     const window = await this.#openWindow(this.#options.window, stores, environment);
+    assert(!isRestored || window.appliedOutput !== undefined, "DD11: a window that was restored goes on behind its snapshot");
     const reader = new IdReader(this.#options, log.partitions, window.idKey, hash);
     this.#opened = { window, reader };
     return { opened: this.#opened, from: isRestored ? "snapshot" : window.appliedOutput === undefined ? "output" : "local" };
@@ -296,6 +299,7 @@ class Worker implements PartitionWorker {
   async #publish(session: LogSession, window: Window, classified: ClassifiedPage): Promise<boolean> {
     const { clock, failpoint, metrics, log } = this.#dependencies.environment;
     const startMs = clock.monotonicMs();
+    assert(this.#unresolved === undefined, "I7: a page is published once it is known what became of the one before");
     this.#unresolved = classified;
     this.#outputEnd = window.appliedOutput!;
     const outcome = await session.publish(classified.publication);
@@ -315,6 +319,7 @@ class Worker implements PartitionWorker {
     failpoint("dedup:published");
     const publishedMs = clock.monotonicMs();
     if (this.#writing.kind === "between pages") await this.#writing.done;
+    assert(this.#writing.kind === "none", "DDD7: a window has one writer at a time");
     this.#writing = { kind: "page" };
     const published = publishedIds(classified, outcome.outputFrom);
     await window.apply(published);
@@ -369,6 +374,7 @@ class Worker implements PartitionWorker {
 
   #record(classified: ClassifiedPage, outputFrom: bigint, deadLetterAt: (position: number) => bigint): void {
     const { metrics } = this.#dependencies.environment;
+    assert(this.#unresolved === classified, "DD4: the results of a page are recorded once");
     this.#unresolved = undefined;
     metrics.observe("dedup_batch_messages", classified.kinds.length);
     for (const [kind, count] of Object.entries(countKinds(classified))) {

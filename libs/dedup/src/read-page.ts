@@ -114,6 +114,8 @@ export async function toppedUp(
   if (end <= page.next || count <= 0 || bytes <= 0) return page;
   const { messages, next } = await log.read("input", partition, page.next, { messages: count, bytes });
   assert(next >= page.next, "a page goes on behind the one before it");
+  assert(messages.length === 0 || messages[0]!.offset >= page.next, "DD4: what is added to a page is none of it");
+  assert(page.messages.length + messages.length <= limits.messages, "DD6: a page that is added to keeps its limit");
   const { ids, words } = reader.readInput(messages);
   const known = await window.lookUp(words);
   return {

@@ -1,5 +1,5 @@
 import type { LogBounds, MessageLog } from "@concord/ports";
-import { ConcordError, type Log } from "@concord/runtime";
+import { assert, ConcordError, type Log } from "@concord/runtime";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { REBUILD_PAGE } from "./limits.ts";
@@ -34,7 +34,8 @@ export async function rebuildWindow(window: Window, source: RebuildSource, repor
   }
   for (let segment = window.missing[0]; segment !== undefined; segment = window.missing[0])
     await restoreSegment(window, segment, source, report);
-  const from = window.appliedOutput!;
+  const from = window.appliedOutput;
+  assert(from !== undefined && from >= output.start && from <= output.end, "DDD2: a window goes on within the output");
   let foreign = 0;
   for await (const page of outputPages(source, from, output.end)) {
     foreign += page.foreign;
@@ -81,4 +82,5 @@ async function* outputPages(source: RebuildSource, from: bigint, to: bigint): As
     if (next === at) throw new ConcordError("PARTITION_STOPPED", `the output of partition ${partition} ends at ${at}, before ${to}`);
     at = next;
   }
+  assert(at === to, "DD9: a part of the output is read to its end and no further");
 }

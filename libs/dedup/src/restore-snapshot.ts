@@ -1,6 +1,6 @@
 import { corrupt } from "@concord/codec";
 import type { KeyValue, LogBounds } from "@concord/ports";
-import { ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import type { WindowStores } from "./api.ts";
 import { packIds, PACKED_ID_BYTES } from "./id-words.ts";
 import { clearJournal, removeSegments, seedOf, WINDOW_STORE } from "./load-window.ts";
@@ -89,9 +89,10 @@ async function fetchSnapshot(source: RestoreSource, name: string, signal: AbortS
 
 /** Segments first, each synced, then the manifest that lists them (I4): a death in between leaves stores that no manifest lists. */
 async function writeSnapshot(source: RestoreSource, window: KeyValue, snapshot: Snapshot, stopping: AbortSignal): Promise<void> {
-  const { stores, environment, segmentsMax } = source;
+  const { stores, environment, segmentsMax, output } = source;
   const { checksum, failpoint } = environment;
-  const { idKey, outNext } = snapshot;
+  const { idKey, outNext, witness } = snapshot;
+  assert(witness.offset < outNext && outNext <= output.end, "I12: a snapshot that is used ends within the output");
   await removeSegments(stores, new Set());
   await clearJournal(window);
   const segments: SegmentDescription[] = [];
@@ -107,6 +108,7 @@ async function writeSnapshot(source: RestoreSource, window: KeyValue, snapshot: 
     }
     segments.push(description);
   }
+  assert(segments.length > 0 && segments.length <= segmentsMax, "DD7: no more segments are restored than a window may have");
   failpoint("dedup:snapshot-written");
   const manifest = { idKey, segmentsTo: outNext, nextStore: BigInt(segments.length + 1), segments, quarantined: [] };
   await window.batch([{ kind: "put", key: MANIFEST_KEY, value: encodeManifest(manifest, checksum) }], { sync: true });
@@ -128,5 +130,6 @@ async function fetchIds(
     bytes.set(blob, at);
     at += length;
   }
+  assert(at === bytes.length, "DDD11: a segment is restored with all its ids");
   return packIds(bytes);
 }

@@ -31,6 +31,8 @@ export class Segment {
   #whenIdle: (() => void) | undefined;
 
   constructor(description: SegmentDescription, store: KeyValue, index: SegmentIndex, checksum: Checksum) {
+    const blocks = Math.ceil(description.ids / IDS_PER_BLOCK);
+    assert(index.fences.length === blocks * ID_WORDS, "DDD6: a segment has a fence for each block");
     this.description = description;
     this.#store = store;
     this.#index = index;
@@ -75,6 +77,7 @@ export class Segment {
   /** After the look-ups in flight. */
   async close(): Promise<void> {
     if (this.#lookUps > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    assert(this.#lookUps === 0, "a segment is closed when no look-up reads it");
     await this.#store.close();
   }
 

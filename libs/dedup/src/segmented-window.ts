@@ -123,6 +123,7 @@ export class SegmentedWindow implements Window {
     await this.#change({ segments, nextStore: this.#manifest.nextStore + 1n }, []);
     this.#segments = [...this.#segments, segment].sort((a, b) => (a.description.from < b.description.from ? -1 : 1));
     this.#missing = this.#missing.filter((each) => each !== missing);
+    assert(this.#segments.length + this.#missing.length === segments.length, "DDD11: what is restored is open and missing no longer");
     this.#environment.failpoint("dedup:restored");
   }
 
@@ -145,13 +146,18 @@ export class SegmentedWindow implements Window {
 
   async apply(output: OutputIds): Promise<void> {
     this.#check();
+    const { ids, offsets, publishedMs } = output;
     assert(this.#next !== undefined && output.next >= this.#next, "the output is applied in order");
+    assert(ids.length === offsets.length * ID_WORDS && publishedMs.length === offsets.length, "I3: each id has its offset and its time");
+    assert((offsets[0] ?? this.#next) >= this.#next, "I3: no offset of the output is applied twice");
     const [first, ...others] = this.#split(output);
     if (first === undefined) return;
     const recordFrom = await this.#journal(this.#active!, first, others);
     await this.#add(first, recordFrom);
     for (const entry of others) await this.#add(entry, entry.from);
     assert(this.#next === output.next, "I3: the window goes on behind what was applied");
+    const unwrittenFrom = this.#active!.unwritten[0]?.from ?? output.next;
+    assert(output.next - unwrittenFrom < recordOffsets(this.#options), "I3: a crash leaves less than one record to read again");
   }
 
   newestMs(): Promise<number | undefined> {
@@ -184,6 +190,7 @@ export class SegmentedWindow implements Window {
     // In one batch, as a segment that is listed: the journal goes on behind what was forgotten (I5).
     await this.#change({ segmentsTo: from }, active.journalKeys);
     this.#start(from);
+    assert(this.#manifest.segmentsTo === this.#next, "I5: the journal goes on behind what was forgotten");
     this.#dropped.byTime += 1;
   }
 
@@ -192,6 +199,7 @@ export class SegmentedWindow implements Window {
     const active = this.#active;
     if (active === undefined || active.unwritten.length === 0) return;
     const entry = joinEntries(active.unwritten);
+    assert(entry.next === this.#next, "I3: after a flush nothing is in no record");
     await this.#writeJournal([entry]);
     active.unwritten = [];
     active.journalKeys.push(journalKey(entry.from));
@@ -279,6 +287,7 @@ export class SegmentedWindow implements Window {
     const { from } = active.unwritten[0]!;
     const isAtBoundary = first.next === this.#boundaryAbove(first.from);
     assert(isAtBoundary || others.length === 0, "what goes on in the next segment ends this one");
+    assert(first.next <= this.#boundaryAbove(from), "I3: a journal record ends with its segment");
     if (!isAtBoundary && first.next - from < recordOffsets(this.#options)) return undefined;
     const entries = [joinEntries(active.unwritten), ...others];
     active.unwritten = [];
@@ -313,6 +322,7 @@ export class SegmentedWindow implements Window {
     await this.#writing?.done;
     this.#check();
     assert(this.#writing === undefined, "one segment is written at a time");
+    assert(segment.unwritten.length === 0 && segment.journalKeys.length > 0, "I3: a segment that ends is in the journal whole");
     const done = this.#writeActive(segment, to).catch((error: unknown) => {
       this.#failure ??= toConcordError(error);
     });
@@ -332,6 +342,7 @@ export class SegmentedWindow implements Window {
     const segments = written === undefined ? this.#manifest.segments : [...this.#manifest.segments, written.description];
     const excess = Math.max(0, segments.length - this.#options.segmentsMax);
     await this.#change({ segments: segments.slice(excess), segmentsTo: to, nextStore: this.#manifest.nextStore + 1n }, segment.journalKeys);
+    assert(this.#manifest.segments.length <= this.#options.segmentsMax, "DD7: a window lists no more segments than it may have");
     if (written !== undefined) this.#segments.push(written);
     this.#writing = undefined;
     this.#dropped.bySize += excess;
@@ -341,6 +352,8 @@ export class SegmentedWindow implements Window {
 
   async #write(description: SegmentDescription, table: IdTable): Promise<Segment> {
     assert(BigInt(description.ids) <= description.to - description.from, "a segment has at most one id for each output offset");
+    const taken = [...this.#manifest.quarantined, ...this.#manifest.segments.map(({ store }) => store)];
+    assert(!taken.includes(description.store), "I4: a segment is written into a store of its own");
     const { clock, checksum } = this.#environment;
     const sorted = await sortIds(table.words, () => new Promise((resolve) => clock.defer(resolve)));
     const store = await this.#stores.open(description.store);
@@ -371,6 +384,8 @@ export class SegmentedWindow implements Window {
   }
 
   async #remove(segment: Segment): Promise<void> {
+    const isListed = this.#manifest.segments.some(({ store }) => store === segment.description.store);
+    assert(!isListed, "I5: a store is removed after it is unlisted");
     await segment.close();
     await this.#stores.remove(segment.description.store);
     this.#environment.failpoint("dedup:run-dropped");
@@ -380,6 +395,7 @@ export class SegmentedWindow implements Window {
     const manifest = { ...this.#manifest, ...change };
     const { segmentsTo, nextStore } = this.#manifest;
     assert(manifest.segmentsTo >= segmentsTo && manifest.nextStore >= nextStore, "I5: a manifest never goes back");
+    assert(this.#next === undefined || manifest.segmentsTo <= this.#next, "I1: what is listed was applied");
     const deletes = journalKeys.map((key): KeyValueOperation => ({ kind: "delete", key }));
     const put: KeyValueOperation = { kind: "put", key: MANIFEST_KEY, value: encodeManifest(manifest, this.#environment.checksum) };
     await this.#store.batch([put, ...deletes], { sync: true });

@@ -48,7 +48,9 @@ export function lineageOf(idKey: Uint8Array, hash: IdHash): string {
 }
 
 export function snapshotName(outNext: bigint, lineage: string): string {
-  return `window-${String(outNext).padStart(20, "0")}-${lineage}`;
+  const name = `window-${String(outNext).padStart(20, "0")}-${lineage}`;
+  assert(MANIFEST_NAME.test(name), "DD11: a snapshot has a name by which a restore finds it");
+  return name;
 }
 
 /** Those of a listing that name snapshots, the newest first. */
@@ -61,7 +63,9 @@ export function snapshotNames(names: readonly string[]): readonly SnapshotName[]
 }
 
 export function blobName(idKey: Uint8Array, bytes: Uint8Array, hash: IdHash): string {
-  return BLOB_PREFIX + toHex(hash(idKey, bytes));
+  const digest = hash(idKey, bytes);
+  assert(digest.length === HASH_BYTES, "DDD11: a blob is named by a hash of 128 bits");
+  return BLOB_PREFIX + toHex(digest);
 }
 
 export function blobsOf(ids: number): number {

@@ -48,5 +48,6 @@ function sortPass(ids: Uint32Array, word: number, shift: number, order: Uint32Ar
     next[starts[digit]!] = number;
     starts[digit]! += 1;
   }
+  assert(starts[DIGITS - 1] === order.length, "each id has a place in the order");
   return true;
 }

@@ -1,6 +1,7 @@
 import type { MessageLog } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
 import type { IdHash, SnapshotOptions } from "./api.ts";
+import { PACKED_ID_BYTES } from "./id-words.ts";
 import { IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS, SNAPSHOT_MANIFEST_BYTES_MAX, SNAPSHOT_MS_MAX } from "./limits.ts";
 import { findWitness } from "./output-witness.ts";
 import {
@@ -85,6 +86,8 @@ export class Snapshots {
     if (written === undefined || newest === undefined || written.outNext === this.#takenAt) return;
     const { idKey, outNext } = written;
     assert(newest.description.to <= outNext, "I11: a snapshot's segments end where its output goes on");
+    const follows = written.segments.every(({ description }, at, all) => at === 0 || all[at - 1]!.description.to <= description.from);
+    assert(follows, "I11: a snapshot's segments follow each other, the oldest first");
     assert(this.#takenAt === undefined || outNext > this.#takenAt, "DD18: each snapshot of a window has more");
     const held = new Set(await store.list(signal));
     const segments: SnapshotSegment[] = [];
@@ -92,6 +95,10 @@ export class Snapshots {
       const { from, to, ids, oldestMs, newestMs } = segment.description;
       segments.push({ from, to, ids, oldestMs, newestMs, blobs: await this.#upload(segment, idKey, held, signal) });
     }
+    assert(
+      segments.every(({ blobs }) => blobs.every((blob) => held.has(blob))),
+      "I11: blobs are there before the manifest that names them",
+    );
     const witness = await findWitness(this.#source, idKey, newest.description.from, newest.description.to);
     if (witness === undefined) throw new ConcordError("NOT_FOUND", "the output no longer has the newest segment's messages");
     assert(witness.offset < outNext, "I12: the witness is a message that the snapshot covers");
@@ -116,6 +123,8 @@ export class Snapshots {
     const blobs: string[] = [];
     for (let number = 0; number < blobsOf(ids); number += 1) {
       const bytes = await segment.read((number * SNAPSHOT_BLOB_IDS) / IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS / IDS_PER_BLOCK);
+      const rest = Math.min(SNAPSHOT_BLOB_IDS, ids - number * SNAPSHOT_BLOB_IDS);
+      assert(bytes.length === rest * PACKED_ID_BYTES, "I11: the blobs of a segment have all its ids");
       const blob = blobName(idKey, bytes, hash);
       signal.throwIfAborted();
       if (!held.has(blob)) await snapshots.store.put(blob, bytes, signal);
@@ -134,6 +143,7 @@ export class Snapshots {
   async #removeOld(newest: Snapshot, signal: AbortSignal): Promise<void> {
     const { hash, snapshots, environment } = this.#source;
     const { store, kept } = snapshots;
+    assert(newest.outNext === this.#takenAt, "DDD11: what a snapshot replaces is removed after it is there");
     const lineage = lineageOf(newest.idKey, hash);
     const held = await store.list(signal);
     const all = snapshotNames(held);

@@ -1,6 +1,7 @@
 import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concord/codec";
 import { assert, type Checksum } from "@concord/runtime";
 import { ID_WORDS, packIds, PACKED_ID_BYTES, unpackIds } from "./id-words.ts";
+import { IDS_PER_BLOCK } from "./limits.ts";
 
 /**
  * The window on disk, version 1; each value carries its checksum, golden bytes are tested.
@@ -53,6 +54,7 @@ export function segmentStoreName(number: bigint): string {
 
 export function encodeManifest(manifest: Manifest, checksum: Checksum): Uint8Array {
   const { segments, segmentsTo } = manifest;
+  assert(manifest.idKey.length === ID_KEY_BYTES, "a manifest that is written is one that is read");
   assert(
     segments.every(({ from, to }, at) => from < to && to <= (segments[at + 1]?.from ?? segmentsTo)),
     "I9: segments follow each other, up to where the journal begins",
@@ -99,6 +101,7 @@ export function journalKey(from: bigint): Uint8Array {
 export function encodeJournalEntry(entry: JournalEntry, checksum: Checksum): Uint8Array {
   assert(entry.next > entry.from, "a journal record goes on from a later offset");
   assert(BigInt(entry.ids.length / ID_WORDS) <= entry.next - entry.from, "I3: a journal record has at most one id for each output offset");
+  assert(entry.oldestMs <= entry.newestMs, "I9: the oldest id of a journal record is no younger than its newest");
   const writer = new ByteWriter(32 + entry.ids.length * 4)
     .u64(entry.next)
     .u64(BigInt(entry.oldestMs))
@@ -144,6 +147,7 @@ export function blockKey(block: number): Uint8Array {
 
 export function encodeBlock(ids: Uint32Array, checksum: Checksum): Uint8Array {
   assert(ids.length > 0, "a block has an id: without one it would not be read");
+  assert(ids.length <= IDS_PER_BLOCK * ID_WORDS, "a look-up reads one block of bounded size");
   return sealRecord(WINDOW_FORMAT_VERSION, unpackIds(ids), checksum);
 }
 
