@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { oidOf } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import type { ByteRange } from "./api.ts";
+import type { ByteRange, CopyDigest, FoundObject } from "./api.ts";
 import { putRow } from "./commit-rows.ts";
+import { openCopySource, REDIRECT_HEADER } from "./copy-object.ts";
 import { spanOfRange, touchedParts } from "./get-object.ts";
 import { headKey, partKey } from "./row-keys.ts";
 import type { StoredObject } from "./rows.ts";
-import { collect, get, manyBytes, NO_ATTRIBUTES, openPhotos, openFixture, put, type Fixture } from "./test/fixture.ts";
+import { bodyOf, collect, get, manyBytes, NO_ATTRIBUTES, openPhotos, openFixture, put, type Fixture } from "./test/fixture.ts";
 
 const BIG = 40_000;
 
@@ -211,17 +212,18 @@ test("get, head: conditions: checked against the object as it is now", async () 
   await assert.rejects(fixture.store.headObject({ ...request, precondition: { ifMatch: [etag] } }), { code: "PRECONDITION_FAILED" });
 });
 
+const md5Digest: CopyDigest = () => {
+  const hash = createHash("md5");
+  return { update: (bytes) => void hash.update(bytes), finish: () => ({ md5Hex: hash.digest("hex"), checksum: undefined }) };
+};
+
 test("copy: another object with blobs of its own, attributes and tags of the source or new ones", async () => {
   const fixture = await openPhotos();
-  const digest = () => {
-    const hash = createHash("md5");
-    return { update: (bytes: Uint8Array) => void hash.update(bytes), finish: () => ({ md5Hex: hash.digest("hex"), checksum: undefined }) };
-  };
   const attributes = { headers: { "content-type": "x" }, metadata: { a: "b" }, tags: { t: "1" } };
   await put(fixture, "a", manyBytes(BIG));
   await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: { t: "1" } });
   const source = { bucket: "photos", key: "a", range: undefined, precondition: {} };
-  const copy = { source, bucket: "photos", precondition: {}, digest, attributes: undefined, tags: undefined };
+  const copy = { source, bucket: "photos", precondition: {}, digest: md5Digest, attributes: undefined, tags: undefined };
   await fixture.store.copyObject({ ...copy, key: "b" });
   await fixture.store.copyObject({ ...copy, key: "c", attributes: { ...attributes, tags: {} }, tags: { u: "2" } });
   assert.equal(fixture.data.contents().length, 3);
@@ -234,6 +236,30 @@ test("copy: another object with blobs of its own, attributes and tags of the sou
   await assert.rejects(fixture.store.copyObject(missing), { code: "OBJECT_UNKNOWN" });
   const changed = { ...copy, key: "d", source: { ...source, key: "b", precondition: { ifNoneMatch: [b!.etag] } } };
   await assert.rejects(fixture.store.copyObject(changed), { code: "PRECONDITION_FAILED" });
+});
+
+test("copy: a redirect of its source: not inherited, its own is kept", async () => {
+  const { store } = await openPhotos();
+  const headers = { [REDIRECT_HEADER]: "/there", "content-type": "text/plain" };
+  const attributes = { ...NO_ATTRIBUTES, headers };
+  await store.putObject({ bucket: "photos", key: "a", body: bodyOf("x"), attributes, precondition: {} });
+  const headersOfCopy = async (redirect?: string): Promise<Readonly<Record<string, string>>> => {
+    const source = { bucket: "photos", key: "a", range: undefined, precondition: {} };
+    const copy = { attributes: undefined, redirect, tags: undefined, precondition: {}, digest: md5Digest };
+    await store.copyObject({ source, bucket: "photos", key: "b", ...copy });
+    return (await store.headObject({ bucket: "photos", key: "b", precondition: {} })).attributes.headers;
+  };
+  assert.deepEqual(await headersOfCopy(), { "content-type": "text/plain" });
+  assert.deepEqual(await headersOfCopy("/here"), { "content-type": "text/plain", [REDIRECT_HEADER]: "/here" });
+});
+
+test("copy of a range: up to the end of its source fine, behind it RANGE_UNSATISFIABLE", async () => {
+  const fixture = await openPhotos();
+  await put(fixture, "a", "abc");
+  const open = (last: number): Promise<FoundObject> =>
+    openCopySource(fixture.context, { bucket: "photos", key: "a", range: { first: 1, last }, precondition: {} });
+  assert.equal((await open(2)).lengthBytes, 2);
+  await assert.rejects(open(3), { code: "RANGE_UNSATISFIABLE", metadata: { sizeBytes: "3" } });
 });
 
 test("copy: the new blob cannot be written: the source is released, no reader stays open", async () => {

@@ -108,6 +108,18 @@ test("[OGD21] locks: legal hold: keeps its version whatever the retention and th
   assert.equal(await remove(fixture, versionId), "done");
 });
 
+test("[OGD21] locks: a retention and a legal hold of one version: a change of each leaves the other", async () => {
+  const fixture = await openLocked();
+  const { store } = fixture;
+  await putWith(store);
+  const [retention, longer] = [until(fixture, "GOVERNANCE", 1), until(fixture, "GOVERNANCE", 2)];
+  await store.setObjectRetention({ ...AT, retention });
+  await store.setObjectLegalHold({ ...AT, legalHold: "ON" });
+  assert.deepEqual(await lockOf(fixture), { retention, legalHold: "ON" });
+  await store.setObjectRetention({ ...AT, retention: longer });
+  assert.deepEqual(await lockOf(fixture), { retention: longer, legalHold: "ON" });
+});
+
 test("locks: a delete without a version: a marker, the version stays behind it, and is current again when the marker goes", async () => {
   const fixture = await openLocked();
   const lock = { retention: until(fixture, "COMPLIANCE", 10), legalHold: "ON" } as const;

@@ -8,6 +8,7 @@ import {
   bodyOf,
   bytesOf,
   faultsOf,
+  get,
   manyBytes,
   md5,
   NO_ATTRIBUTES,
@@ -153,6 +154,17 @@ test("[OGD19] a bucket with versions: markers, removals of versions and promotio
     "ObjectCreated:Put k 5 null",
   ]);
   assert.deepEqual(faultsOf(fixture), []);
+});
+
+test("[OGD19] a bucket with versions: the removal of an earlier one is announced, what is current stays", async () => {
+  const fixture = await openTold();
+  const { store } = fixture;
+  await store.setBucketVersioning("photos", "enabled");
+  for (const content of ["first", "second"]) await put(fixture, "k", content);
+  const { versions } = await store.listVersions({ bucket: "photos", prefix: "", delimiter: undefined, after: undefined, limit: 10 });
+  await store.deleteObject({ bucket: "photos", key: "k", versionId: versions[1]!.versionId });
+  assert.deepEqual(await told(fixture), ["ObjectCreated:Put k 5 v", "ObjectCreated:Put k 6 v", "ObjectRemoved:Delete k v"]);
+  assert.deepEqual(await get(fixture, "k"), bytesOf("second"));
 });
 
 test("[OGD19] lifecycle rules: what they remove is announced as theirs", async () => {
