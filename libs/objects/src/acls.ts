@@ -21,5 +21,5 @@ export async function setObjectAcl(context: ObjectStoreContext, request: Paramet
     checkAcl(acl);
     return acl === undefined ? rest : { ...rest, acl };
   };
-  await changeObject(context, { ...request, what: "ACL was", event: "ObjectAcl:Put", change });
+  await changeObject(context, { ...request, what: "ACL was", changes: "acl", event: "ObjectAcl:Put", change });
 }

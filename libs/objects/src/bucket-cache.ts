@@ -1,3 +1,4 @@
+import { assert } from "@concord/runtime";
 import type { BucketRow } from "./rows.ts";
 
 /**
@@ -21,6 +22,7 @@ export class BucketCache {
     const oldest = this.#rows.keys().next();
     if (this.#rows.size >= this.#rowsMax && oldest.done !== true) this.#rows.delete(oldest.value);
     this.#rows.set(row.name, row);
+    assert(this.#rows.size <= Math.max(1, this.#rowsMax), "a bounded number of buckets is remembered");
   }
 
   forget(name: string): void {

@@ -1,3 +1,4 @@
+import { compareBytes } from "@concord/codec";
 import { sameVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
@@ -21,6 +22,7 @@ export async function* scanBuckets(context: ObjectStoreContext): AsyncGenerator<
   let from = start;
   for (;;) {
     const rows = await context.metadata.range(SYSTEM_PARTITION, { from, to, limit: SCAN_ROWS });
+    assert(rows.length === 0 || compareBytes(rows[0]!.key, from) >= 0, "a scan of buckets goes on where its last page ended");
     for (const found of rows) yield { version: found.version, row: decodeRowAs("bucket", found.value) };
     const last = rows.at(-1);
     if (last === undefined || rows.length < SCAN_ROWS) return;
@@ -44,8 +46,15 @@ function assertBucket(before: BucketRow | undefined, row: BucketRow): void {
   }
   assert(NEXT_STATES[before.state].includes(row.state), "OGD17: a bucket's states follow each other");
   assert(row.name === before.name && row.shards === before.shards, "OGD17: rows that are left are found in the shards where they are");
-  assert((row.settings?.number ?? 0n) >= (before.settings?.number ?? 0n), "I17: the number of a bucket's settings never goes back");
+  const [formerly, now] = [before.settings?.number ?? 0n, row.settings?.number ?? 0n];
+  assert(now >= formerly, "I17: the number of a bucket's settings never goes back");
+  assert(now <= formerly + 1n, "I17: each change of a bucket's settings has the next number");
+  const isAnothers = before.state === "removed" && (before.settings !== undefined || before.tenant !== row.tenant);
+  assert(!isAnothers || now > formerly, "I17: what was judged for a bucket's former owner is older than what its next one has set");
   if (row.state === "making") return;
+  assert(row.tenant === before.tenant, "OGD17: a bucket that is there keeps its owner");
+  assert(row.createdMs === before.createdMs, "OGD17: a bucket that is there keeps the time of its making");
+  assert(row.locking === undefined || row.versioning === "enabled", "OGD21: a bucket with locks keeps versions");
   assert(before.versioning === undefined || row.versioning !== undefined, "I16: a bucket that has versions knows of them");
   assert(before.locking === undefined || row.locking !== undefined, "OGD21: a bucket has locks for ever");
 }
@@ -60,6 +69,8 @@ export async function commitBucket(
   row: BucketRow,
 ): Promise<Versioned<BucketRow> | undefined> {
   assertBucket(found?.row, row);
+  const isNewlyLocking = row.locking !== undefined && found?.row.locking === undefined;
+  assert(!isNewlyLocking || context.lockTime.hasBegun, "OGD21: the time of locks is older than every lock");
   const version = nextVersion(found?.version, context.clock, await context.guids.next());
   const key = bucketKey(row.name);
   const outcome = await commitRepeatable(context, {

@@ -47,6 +47,7 @@ export async function dropShards(context: ObjectStoreContext, removed: Versioned
   for (const [shard, partition] of partitions.entries()) {
     const header = headers[shard];
     if (header === undefined) continue;
+    assert(header.row.state === "closed", "OGD17: a bucket that is forgotten was closed");
     const conditions = [{ key: headerKey(), version: header.version }];
     const outcome = await commitRepeatable(context, { partition, conditions, writes: [{ kind: "delete", key: headerKey() }] });
     if (outcome.kind !== "committed") return false;
@@ -79,6 +80,7 @@ async function changeHeaders(
 ): Promise<Headers | undefined> {
   const guid = await context.guids.next();
   const { shards, versioning, settings, locking } = bucket;
+  assert(headers.length === shards, "I8: each shard's header is written as it was read");
   const events = shardEventsOf(bucket);
   const row: ShardHeader = {
     kind: "header",
@@ -90,9 +92,22 @@ async function changeHeaders(
     ...(locking === undefined ? {} : { locking }),
   };
   const written = await Promise.all(
-    partitionsOf(bucket).map(async (partition, shard) => await changeHeader(context, partition, headers[shard], guid, row)),
+    partitionsOf(bucket).map(async (partition, shard) => {
+      assertHeader(bucket, headers[shard]?.row, row);
+      return await changeHeader(context, partition, headers[shard], guid, row);
+    }),
   );
   return written.includes(undefined) ? undefined : written;
+}
+
+/** What a write may rely on that sees the header. */
+function assertHeader({ state }: BucketRow, before: ShardHeader | undefined, row: ShardHeader): void {
+  if (before === undefined) return;
+  assert((row.settings ?? 0n) >= (before.settings ?? 0n), "I17: the settings that a header names never go back");
+  // What a making left that broke off may be of another one.
+  if (state === "making") return;
+  assert(before.versioning === undefined || row.versioning !== undefined, "I16: a shard that keeps versions goes on to");
+  assert(before.locking === undefined || row.locking !== undefined, "OGD21: a shard whose versions can be locked goes on so");
 }
 
 async function changeHeader(

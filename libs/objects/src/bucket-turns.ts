@@ -15,7 +15,9 @@ export class BucketTurns {
         throw new ConcordError("CANCELLED", "the client went away while others changed the bucket", { applied: "no" });
     }
     assert(!this.#running.has(bucket), "one request of a gateway changes a bucket at a time");
-    const running = work().finally(() => this.#running.delete(bucket));
+    const running = work().finally(() => {
+      assert(this.#running.delete(bucket), "a turn ends once");
+    });
     this.#running.set(bucket, running);
     return running;
   }

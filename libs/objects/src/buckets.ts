@@ -74,7 +74,9 @@ export async function headBucket(context: ObjectStoreContext, bucket: string): P
 export async function listBuckets(context: ObjectStoreContext, tenant: string): Promise<readonly BucketInfo[]> {
   const buckets: BucketInfo[] = [];
   for await (const { row } of scanBuckets(context)) {
-    if (row.tenant === tenant && isKnown(row)) buckets.push(infoOf(row));
+    if (row.tenant !== tenant || !isKnown(row)) continue;
+    assert(buckets.length === 0 || buckets.at(-1)!.name < row.name, "buckets are listed by name, each once");
+    buckets.push(infoOf(row));
   }
   return buckets;
 }

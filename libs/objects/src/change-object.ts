@@ -12,10 +12,22 @@ export interface ObjectChange {
   readonly versionId?: string | undefined;
   /** What is changed, for messages. */
   readonly what: string;
+  /** Where the row says it: the rest stays as it is. */
+  readonly changes: "attributes" | "acl" | "lock" | "encryption";
   /** Undefined: nothing announces it. */
   readonly event: EventName | undefined;
   /** Called with the object as it is and the header that the commit names, and again after another request changed it; what it throws refuses the change. */
   readonly change: (object: StoredObject, header: ShardHeader) => StoredObject | Promise<StoredObject>;
+}
+
+function assertKept(before: StoredObject, row: StoredObject, { changes }: ObjectChange): void {
+  assert(row.content === before.content && row.version === before.version, "OGD1: a change of a row keeps its content");
+  assert(row.encryption?.guid === before.encryption?.guid, "I21: data keeps the key that it is encrypted with");
+  const isSame = row.etag === before.etag && row.modifiedMs === before.modifiedMs && row.sizeBytes === before.sizeBytes;
+  assert(isSame, "OGD1: a change of a row keeps its time and its ETag");
+  assert(changes === "lock" || row.lock === before.lock, "I20: an object's lock is changed as such");
+  assert(changes === "acl" || row.acl === before.acl, "I18: an object's ACL is changed as such");
+  assert(changes === "attributes" || row.attributes === before.attributes, "what a client said of its object stays as it was");
 }
 
 /**
@@ -29,8 +41,7 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
     const view = await viewShard(context, "write", bucket, key, rowKeysOfVersion(key, versionId));
     const found = objectOfVersion(view, versionId);
     const row = await request.change(found.row, view.header.row);
-    assert(row.content === found.row.content && row.version === found.row.version, "OGD1: a change of a row keeps its content");
-    assert(row.encryption?.guid === found.row.encryption?.guid, "I21: data keeps the key that it is encrypted with");
+    assertKept(found.row, row, request);
     const number = nextVersion(found.version, context.clock, guid);
     const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));
     const { event: name } = request;

@@ -2,7 +2,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import { ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, raiseHeader, raisedVersion } from "./commit-rows.ts";
-import { headerKey } from "./row-keys.ts";
+import { headerKey, isBodyKey } from "./row-keys.ts";
 import { viewShard } from "./shard-view.ts";
 import {
   bytesOf,
@@ -261,8 +261,8 @@ test("[OGD17] unresolved commit: the bucket is forgotten: the blob is removed, n
 
 test("repeatable commits: unknown until decided, or until time is up", async () => {
   const fixture = await openPhotos();
-  await put(fixture, "a", "1");
-  const row = fixture.metadata.contents("photos/0").find(({ key }) => key[0] === 0x10)!;
+  await put(fixture, "a", "its body is beside it");
+  const row = fixture.metadata.contents("photos/0").find(({ key }) => isBodyKey(key))!;
   const commit = {
     partition: "photos/0",
     conditions: [{ key: row.key, version: row.version }],

@@ -8,7 +8,7 @@ import {
   type RowVersion,
 } from "@concord/ports";
 import { assert, backoff, spanOver, toConcordError, type Clock } from "@concord/runtime";
-import { assertAttempt, assertCommit } from "./commit-invariants.ts";
+import { assertAttempt, assertCollected, assertCommit, assertRepeatable } from "./commit-invariants.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
@@ -65,9 +65,12 @@ export function putGarbage(
   garbage: Pick<GcEntry, "bucket" | "key" | "what">,
   ordinal = 0,
 ): MetadataWrite {
-  const dueMs = context.clock.nowMs() + context.limits.garbageGraceMs;
+  const { clock, limits } = context;
+  const nowMs = clock.nowMs();
+  const dueMs = nowMs + limits.garbageGraceMs;
+  assert(dueMs >= nowMs + limits.longestRequestMs, "OGD10: what a request may still read is garbage for as long as it may run");
   const row: GcEntry = { kind: "garbage", bucket: garbage.bucket, key: garbage.key, dueMs, what: garbage.what };
-  return putRow(garbageKey(dueMs, guid, ordinal), { commit: context.clock.nowUs(), guid }, row);
+  return putRow(garbageKey(dueMs, guid, ordinal), { commit: clock.nowUs(), guid }, row);
 }
 
 /** The fence: every commit that names the header as it was seen fails from now on (I3). */
@@ -130,7 +133,7 @@ async function fence(
   // Another fence may have passed it already: then it fails whenever it arrives, and no second fence is needed.
   const passed = !sameVersion(header.version, attempt.view.header.version);
   const needed = !passed || header.row.state === "closed" || attempt.names.length === 0;
-  const outcome = await context.metadata.commit({
+  const commit: MetadataCommit = {
     partition: attempt.view.partition,
     // Exactly what was read: the attempt may have arrived since.
     conditions: [
@@ -138,7 +141,10 @@ async function fence(
       { key: attempt.deciding.key, version: deciding?.version },
     ],
     writes: [...(needed ? [raiseHeader(context, header)] : []), ...(attempt.names.length > 0 ? [garbage] : [])],
-  });
+  };
+  assertCommit(commit);
+  assertCollected(header.row, commit.writes);
+  const outcome = await context.metadata.commit(commit);
   context.failpoint("object:after-fence");
   return outcome.kind === "committed" ? "garbage" : undefined;
 }
@@ -156,11 +162,14 @@ async function collectBlobs(
   const [headerRow] = await context.metadata.read(partition, [headerKey()]);
   const header = headerOf(headerRow);
   if (header === undefined) return await removeBlobs(context, names);
-  const outcome = await context.metadata.commit({
+  const commit: MetadataCommit = {
     partition,
     conditions: [{ key: headerKey(), version: header.version }],
     writes: [...(header.row.state === "closed" ? [raiseHeader(context, header)] : []), garbage],
-  });
+  };
+  assertCommit(commit);
+  assertCollected(header.row, commit.writes);
+  const outcome = await context.metadata.commit(commit);
   return outcome.kind === "committed" ? "garbage" : undefined;
 }
 
@@ -180,6 +189,7 @@ export type RepeatedOutcome =
  * at most once however often it arrives. `uncertain`: a conflict that may be this commit's own work. Unknown: still so when time was up.
  */
 export async function commitRepeatable(context: ObjectStoreContext, commit: MetadataCommit): Promise<RepeatedOutcome> {
+  assertRepeatable(commit);
   assertCommit(commit);
   const { clock, limits } = context;
   const deadlineAtMs = clock.monotonicMs() + limits.resolveWaitMs;
@@ -243,6 +253,7 @@ async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt
   const { view, deciding } = attempt;
   const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];
   const commit = { partition: view.partition, conditions, writes: attempt.writes };
+  assert(view.header.row.state === "open", "OGD17: nothing is put into a bucket that is closed");
   assertAttempt(commit, deciding.key, attempt.guid);
   assertCommit(commit);
   const span = context.span?.child("metadata commit");
@@ -286,6 +297,7 @@ function isOf(row: MetadataRow, attempt: CommitAttempt): boolean {
 
 /** The rows of a conflict in the order of `commitAttempt`'s conditions. */
 function viewOf(attempt: CommitAttempt, rows: readonly (MetadataRow | undefined)[]): ShardView {
+  assert(rows.length === attempt.conditions.length + 2, "a conflict shows the row of each condition");
   const [header, ...rest] = rows;
   return { ...attempt.view, header: headerOf(header) ?? CLOSED, rows: rest };
 }
@@ -295,6 +307,7 @@ const CLOSED: Versioned<ShardHeader> = { version: { commit: 0n, guid: 0n }, row:
 
 /** Resolves the names. A journal that cannot take its record leaves the upload unknown to the client, though it is decided. */
 async function decided(attempt: CommitAttempt, how: Resolution, result: CommitResult): Promise<CommitResult> {
+  assert((how === "referenced") === (result.kind === "committed"), "I11: a blob is referenced once the commit that names it is there");
   try {
     for (const name of attempt.names) await name.resolve(how);
     return result;

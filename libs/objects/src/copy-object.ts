@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { Copied, CopyDigest, CopySource, FoundObject, ObjectStore, UploadBody } from "./api.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { getObject } from "./get-object.ts";
@@ -31,7 +31,9 @@ export async function copyObject(context: ObjectStoreContext, request: Parameter
 
 function withRedirect({ headers, ...others }: ObjectAttributes, redirect: string | undefined): ObjectAttributes {
   const { [REDIRECT_HEADER]: _, ...inherited } = headers;
-  return { ...others, headers: redirect === undefined ? inherited : { ...inherited, [REDIRECT_HEADER]: redirect } };
+  const own = redirect === undefined ? inherited : { ...inherited, [REDIRECT_HEADER]: redirect };
+  assert(own[REDIRECT_HEADER] === redirect, "a copy sends visitors where its own request says");
+  return { ...others, headers: own };
 }
 
 /** Which version of the source was copied. */
@@ -48,6 +50,8 @@ export async function openCopySource(context: ObjectStoreContext, source: CopySo
   if (range?.last !== undefined && range.last >= sizeBytes) {
     throw new ConcordError("RANGE_UNSATISFIABLE", "the source ends before the range does", { metadata: { sizeBytes: String(sizeBytes) } });
   }
+  const isWhole = range?.first === undefined || range.last === undefined || found.lengthBytes === range.last - range.first + 1;
+  assert(isWhole, "a copy of a range has all of it");
   return found;
 }
 

@@ -4,11 +4,11 @@ import type { DeleteCondition, Deleted } from "./api.ts";
 import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites, leaveNumber } from "./events/event-writes.ts";
-import { bodyLeftBy, countUsage, headOf, leftBy } from "./head-row.ts";
+import { assertCounted, assertLeft, bodyLeftBy, countUsage, headOf, leftBy } from "./head-row.ts";
 import { assertNotHeld, checkRemovable, type Bypass } from "./locks.ts";
 import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
-import { headKey, versionKey } from "./row-keys.ts";
+import { headKey, isHeadKey, versionKey } from "./row-keys.ts";
 import type { DeleteMarker, ObjectVersion, StoredObject } from "./rows.ts";
 import { headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
 import { findVersion, nameOf, NULL_VERSION_ID, promote, rowKeysOfVersion, succeed, versionIdOf } from "./versions.ts";
@@ -84,6 +84,8 @@ async function putMarker(context: ObjectStoreContext, view: ShardView, by: By): 
   const key = headKey(view.key);
   const change = { name: `${by}:DeleteMarkerCreated`, number: next.rowVersion, versionId: versionIdOf(marker.version) } as const;
   const event = await eventWrites(context, view, change);
+  const writes = [putRow(key, next.rowVersion, marker), ...next.writes, ...countUsage(next.replaced, undefined), ...event];
+  assertCounted(next.replaced, undefined, writes);
   context.failpoint("object:before-delete");
   const result = await commitOrResolve(context, {
     view,
@@ -91,7 +93,7 @@ async function putMarker(context: ObjectStoreContext, view: ShardView, by: By): 
     deciding: { key, observed: view.rows[0]?.version },
     movedTo: versionKey(view.key, next.version),
     conditions: next.conditions,
-    writes: [putRow(key, next.rowVersion, marker), ...next.writes, ...countUsage(next.replaced, undefined), ...event],
+    writes,
     names: [],
   });
   context.failpoint("object:after-delete");
@@ -133,6 +135,8 @@ export async function removalOf(
   { guid, by }: { readonly guid: bigint; readonly by: By },
 ): Promise<MetadataCommit> {
   assertNotHeld(found.row);
+  assert(view.header.row.versioning !== undefined, "I16: a version goes by its name where versions are kept");
+  assert(found.isCurrent === isHeadKey(found.rowKey), "I16: the current version of a key is in its head row");
   const { bucket, key } = view;
   const number = nextVersion(found.version, context.clock, guid);
   const event = await eventWrites(context, view, { name: `${by}:Delete`, number, versionId: versionIdOf(nameOf(found)) });
@@ -141,11 +145,14 @@ export async function removalOf(
   const rest = found.isCurrent
     ? await promote(context, view, number)
     : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
-  return {
+  const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: found.rowKey, version: found.version }, ...rest.conditions],
     writes: [...rest.writes, ...garbage, ...countUsage(found.row.kind === "object" ? found.row : undefined, undefined), ...event],
   };
+  assertLeft(found.row, commit.writes);
+  assertCounted(found.row, undefined, commit.writes);
+  return commit;
 }
 
 /** The commit in which the object of a bucket without versions goes; also to do it again. */
@@ -159,7 +166,7 @@ export async function deletionOf(
   const { bucket, key } = view;
   const left = leftBy(found.row);
   const number = nextVersion(found.version, context.clock, guid);
-  return {
+  const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: headKey(key), version: found.version }],
     writes: [
@@ -171,6 +178,9 @@ export async function deletionOf(
       ...(await eventWrites(context, view, { name: `${by}:Delete`, number })),
     ],
   };
+  assertLeft(found.row, commit.writes);
+  assertCounted(found.row, undefined, commit.writes);
+  return commit;
 }
 
 async function commitDelete(context: ObjectStoreContext, view: ShardView, found: Versioned<StoredObject>, by: By): Promise<Deletion> {

@@ -67,11 +67,13 @@ export async function headObjectParts(
   if (content.kind !== "parts") return { object, parts: undefined };
   const left = content.parts.filter(({ number }) => number > request.after);
   const page = left.slice(0, Math.min(request.limit, context.limits.listLimitMax));
+  assert(page.length === 0 || page[0]!.number > request.after, "OG14: a page of parts goes on behind its marker");
   const rows: PartRow[] = [];
   for (let at = 0; at < page.length; at += context.limits.partPageRows)
     rows.push(...(await readParts(context, view, content, page.slice(at, at + context.limits.partPageRows))));
   const parts = page.map(({ number, lengthBytes }, at) => ({ number, sizeBytes: lengthBytes, checksum: shownChecksum(rows[at]!, key) }));
   const next = page.length < left.length ? (page.at(-1)?.number ?? request.after) : undefined;
+  assert(next === undefined || left[page.length]!.number > next, "OG14: each part is on one page");
   return { object, parts: { total: content.parts.length, parts, next } };
 }
 
@@ -162,6 +164,7 @@ export function spanOfRange({ sizeBytes }: StoredObject, range: ByteRange | unde
   if (offset >= end) {
     throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such bytes", { metadata: { sizeBytes: String(sizeBytes) } });
   }
+  assert(end <= sizeBytes, "a range ends within its object");
   return { offset, lengthBytes: end - offset };
 }
 
@@ -170,7 +173,10 @@ export function spanOfPart(object: StoredObject, part: number): Span {
   if (object.content.kind !== "parts" && part === 1) return { offset: 0, lengthBytes: object.sizeBytes };
   let offset = 0;
   for (const { number, lengthBytes } of object.content.kind === "parts" ? object.content.parts : []) {
-    if (number === part) return { offset, lengthBytes };
+    if (number === part) {
+      assert(offset + lengthBytes <= object.sizeBytes, "OG14: a part is within its object");
+      return { offset, lengthBytes };
+    }
     offset += lengthBytes;
   }
   throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such part", { metadata: { part: String(part) } });
@@ -276,9 +282,11 @@ async function* until(
   };
   for await (const chunk of bytes) {
     check();
+    assert(chunk.length <= leftBytes, "a download has no more than what was asked for");
     yield chunk;
     leftBytes -= chunk.length;
     // The reader may have taken its time: what comes next may be gone by now.
     if (leftBytes > 0) check();
   }
+  assert(leftBytes === 0, "a download that ends has all that was asked for");
 }

@@ -1,8 +1,8 @@
 import { corrupt } from "@concord/codec";
 import type { MetadataRow, MetadataWrite } from "@concord/ports";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import { decodeRow } from "./row-codec.ts";
-import { bodyKey, usageKey } from "./row-keys.ts";
+import { bodyKey, isBodyKey, isGarbageKey, usageKey } from "./row-keys.ts";
 import type { DeleteMarker, GcEntry, StoredObject } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
@@ -49,6 +49,26 @@ export function leftBy(object: VersionRow | undefined): GcEntry["what"] | undefi
 export function bodyLeftBy(key: string, object: VersionRow | undefined): readonly MetadataWrite[] {
   if (object?.kind !== "object" || object.content.kind !== "beside") return [];
   return [{ kind: "delete", key: bodyKey(key, object.content.guid) }];
+}
+
+/** Of the writes of the commit in which a version goes: nothing that it names stays without a row. */
+export function assertLeft(old: VersionRow | undefined, writes: readonly MetadataWrite[]): void {
+  const isGarbage = writes.some((write) => write.kind === "put" && isGarbageKey(write.row.key));
+  assert(leftBy(old) === undefined || isGarbage, "I4: blobs that are replaced are garbage in the same commit");
+  const isBeside = old?.kind === "object" && old.content.kind === "beside";
+  const isRemoved = writes.some((write) => write.kind === "delete" && isBodyKey(write.key));
+  assert(!isBeside || isRemoved, "I23: the body of a version goes with it");
+}
+
+/** Of the writes of a commit: the counters of its shard stay exact (OGD16). */
+export function assertCounted(before: VersionRow | undefined, after: StoredObject | undefined, writes: readonly MetadataWrite[]): void {
+  const old = before?.kind === "object" ? before : undefined;
+  let [objects, bytes] = [BigInt(after === undefined ? 0 : 1), BigInt(after?.sizeBytes ?? 0)];
+  if (old !== undefined) [objects, bytes] = [objects - 1n, bytes - BigInt(old.sizeBytes)];
+  for (const write of writes) {
+    if (write.kind === "add") [objects, bytes] = [objects - write.amounts[0]!, bytes - (write.amounts[1] ?? 0n)];
+  }
+  assert(objects === 0n && bytes === 0n, "OGD16: a commit counts the objects and bytes that it changes");
 }
 
 /** Objects and bytes of a shard, changed in the same batch as the head row, so exact (OGD16). */

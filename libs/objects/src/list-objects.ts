@@ -55,7 +55,9 @@ export function startOf({ prefix, delimiter, after }: Pick<ListRequest, "prefix"
   if (after === undefined) return span;
   const common = after.startsWith(prefix) ? commonPrefixOf(after, prefix, delimiter) : undefined;
   const from = common === undefined ? afterKey(headKey(after)) : afterPrefix(headKey(common));
-  return { from: compareBytes(from, span.from) > 0 ? from : span.from, to: span.to };
+  const start = compareBytes(from, span.from) > 0 ? from : span.from;
+  assert(compareBytes(start, headKey(after)) > 0, "a page begins behind its marker");
+  return { from: start, to: span.to };
 }
 
 /** A page of zero keys reads nothing and is not truncated (S3). */

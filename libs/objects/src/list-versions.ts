@@ -61,6 +61,8 @@ class Page {
   add({ key, entries, isFromHead }: KeyVersions): boolean {
     for (const [at, { version, modifiedMs, object }] of entries.entries()) {
       if (this.free === 0) return false;
+      const isOlder = at === 0 || isNewer(entries[at - 1]!.version, version);
+      assert(isOlder, "versions of a key are listed from the newest on, each once");
       this.versions.push({ key, versionId: versionIdOf(version), isLatest: isFromHead && at === 0, modifiedMs, object });
       this.#last = { key, versionId: orderText(version) };
     }
@@ -77,6 +79,7 @@ class Page {
 
   /** `more`: something follows. */
   finish(more: boolean): VersionListing {
+    assert(!more || this.free === 0, "a page that goes on is full");
     return { versions: this.versions, commonPrefixes: this.commonPrefixes, next: more ? this.#last : undefined };
   }
 }
@@ -193,6 +196,7 @@ async function olderOf(
     if (page.length < pageLimit) break;
     from = afterKey(page.at(-1)!.key);
   }
+  assert(entries.length <= limit, "no more versions of a key are read than are asked for");
   return entries;
 }
 

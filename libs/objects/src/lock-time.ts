@@ -1,6 +1,7 @@
 // The time by which object locks end: no clock that steps ends one early, and none that steps back shortens one that begins (OGD21).
 import type { RowVersion } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assertCommit } from "./commit-invariants.ts";
 import { nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { BoundedTime } from "./lifecycle/bounded-time.ts";
@@ -33,6 +34,11 @@ export class LockTime {
 
   constructor(context: Omit<ObjectStoreContext, "lockTime">) {
     this.#context = context;
+  }
+
+  /** The row of the time of locks was read, or made. */
+  get hasBegun(): boolean {
+    return this.#running !== undefined;
   }
 
   /** By which a lock has ended or has not: never after the wall clock, and never ahead of what was believed and the time that passed. */
@@ -123,10 +129,12 @@ export class LockTime {
   async #write(before: Stored | undefined, timeMs: number): Promise<void> {
     const { clock, guids, metadata } = this.#context;
     assert(before === undefined || timeMs > before.timeMs, "the time of locks grows");
-    await metadata.commit({
+    const commit = {
       partition: SYSTEM_PARTITION,
       conditions: [{ key: lockTimeKey(), version: before?.version }],
       writes: [putRow(lockTimeKey(), nextVersion(before?.version, clock, await guids.next()), { kind: "lock-time", timeMs })],
-    });
+    };
+    assertCommit(commit);
+    await metadata.commit(commit);
   }
 }

@@ -74,10 +74,15 @@ export function checkRetentionChange(
 }
 
 /** What `checkRetentionChange` let through. */
-export function assertRetentionChange(current: Retention | undefined, next: Retention | undefined, nowMs: number): void {
-  const isHeld = current?.mode === "COMPLIANCE" && current.untilMs > nowMs;
-  const isAsLong = next?.mode === "COMPLIANCE" && next.untilMs >= (current?.untilMs ?? 0);
-  assert(!isHeld || isAsLong, "OGD21: compliance is shortened by no request");
+export function assertRetentionChange(
+  current: Retention | undefined,
+  next: Retention | undefined,
+  { nowMs, bypass }: { readonly nowMs: number; readonly bypass: Bypass },
+): void {
+  if (current === undefined || current.untilMs <= nowMs) return;
+  const isAsLong = next?.mode === current.mode && next.untilMs >= current.untilMs;
+  assert(current.mode !== "COMPLIANCE" || isAsLong, "OGD21: compliance is shortened by no request");
+  assert(bypass === "governance" || isAsLong, "OGD21: governance is shortened by who bypasses it");
 }
 
 export function checkLocking({ locking }: { readonly locking?: BucketLocking }): void {

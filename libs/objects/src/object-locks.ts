@@ -1,4 +1,5 @@
 // Retention and legal hold of versions that are there.
+import { assert } from "@concord/runtime";
 import type { ObjectStore } from "./api.ts";
 import { changeObject } from "./change-object.ts";
 import type { ObjectStoreContext } from "./context.ts";
@@ -31,14 +32,17 @@ export async function setObjectRetention(
   await changeObject(context, {
     ...request,
     what: "retention was",
+    changes: "lock",
     event: undefined,
     change: async (object, header) => {
       checkLocking(header);
       const nowMs = await context.lockTime.judgeMs();
       if (retention !== undefined) checkFuture(retention, nowMs);
       checkRetentionChange(object.lock?.retention, retention, { nowMs, bypass });
-      assertRetentionChange(object.lock?.retention, retention, nowMs);
-      return withLock(object, { ...object.lock, retention });
+      assertRetentionChange(object.lock?.retention, retention, { nowMs, bypass });
+      const row = withLock(object, { ...object.lock, retention });
+      assert(row.lock?.legalHold === object.lock?.legalHold, "OGD21: a retention leaves the legal hold as it is");
+      return row;
     },
   });
 }
@@ -51,10 +55,13 @@ export async function setObjectLegalHold(
   await changeObject(context, {
     ...request,
     what: "legal hold was",
+    changes: "lock",
     event: undefined,
     change: (object, header) => {
       checkLocking(header);
-      return withLock(object, { ...object.lock, legalHold });
+      const row = withLock(object, { ...object.lock, legalHold });
+      assert(row.lock?.retention === object.lock?.retention, "OGD21: a legal hold leaves the retention as it is");
+      return row;
     },
   });
 }

@@ -1,6 +1,8 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import { partsOfGuid } from "@concord/snowflake";
 import type { ObjectStoreContext } from "./context.ts";
+import { isNewer } from "./versions.ts";
 
 export interface PassTurnOptions {
   readonly context: ObjectStoreContext;
@@ -25,6 +27,7 @@ export class PassTurn {
 
   /** This gateway replaced the row by this version. */
   wrote(version: RowVersion): void {
+    assert(this.#own === undefined || isNewer(version, this.#own), "I7: the row of a pass goes on");
     this.#own = version;
   }
 

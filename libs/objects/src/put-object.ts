@@ -1,16 +1,17 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { headToRestore, placedIn } from "./body-rows.ts";
-import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitAttempt, type CommitResult } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { encryptedRow, newDataKey, type DataKey, type EncryptionRequest } from "./encryption/data-keys.ts";
+import { sealedLength } from "./encryption/frames.ts";
 import { admitEvent, eventWrites } from "./events/event-writes.ts";
-import { countUsage, headOf } from "./head-row.ts";
+import { assertCounted, countUsage, headOf } from "./head-row.ts";
 import { checkAskedLock, lockOfNew } from "./locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { bodyKey, headKey, nullVersionKey, versionKey } from "./row-keys.ts";
-import type { Content, EventName, ObjectAcl, ObjectAttributes, ObjectLock, StoredObject } from "./rows.ts";
+import type { BodyRow, Content, EventName, ObjectAcl, ObjectAttributes, ObjectLock, StoredObject } from "./rows.ts";
 import { checkJudged, viewShard, type ShardView } from "./shard-view.ts";
 import { storeBody, type StoredBody } from "./store-body.ts";
 import { succeed, versionIdOf, type Succession } from "./versions.ts";
@@ -116,9 +117,10 @@ async function commitHead(
     const placed = placedIn(context, guid, body);
     const object = newObject(context, upload, { next, lock, content: placed.content });
     assertNamed(object, upload, next);
+    assertPlaced(context, object, guid, placed.body);
     const { versionId } = storedAs(object);
     const event = await eventWrites(context, view, { name: upload.event, number: next.rowVersion, versionId, object });
-    const result = await commitOrResolve(context, {
+    const attempt: CommitAttempt = {
       view,
       guid,
       deciding: { key, observed: view.rows[0]?.version },
@@ -133,13 +135,33 @@ async function commitHead(
         ...event,
       ],
       names: body.names,
-    });
+    };
+    assertCounted(next.replaced, object, attempt.writes);
+    const result = await commitOrResolve(context, attempt);
     return { object, result };
   } catch (error) {
     // The store rejects only what it did not do.
     await abandonBlobs(context, { view, guid, names: body.names });
     throw error;
   }
+}
+
+/** Lengths are those of the plaintext, wherever its bytes are. */
+function assertPlaced(
+  { limits }: ObjectStoreContext,
+  { content, sizeBytes, encryption }: StoredObject,
+  guid: bigint,
+  body: BodyRow | undefined,
+): void {
+  const storedBytes = encryption === undefined ? sizeBytes : sealedLength(sizeBytes);
+  assert(content.kind === "blob" || sizeBytes <= limits.inlineBytesMax, "OGD14: only small objects are in rows");
+  assert(content.kind !== "inline" || sizeBytes <= limits.headBytesMax, "OGD14: listings read no body of more than a little");
+  if (content.kind === "blob") assert(content.lengthBytes === sizeBytes, "I22: an object is as long as the plaintext of its blob");
+  if (content.kind === "inline") assert(content.bytes.length === storedBytes, "I22: bytes in a row are those of its object");
+  assert((content.kind === "beside") === (body !== undefined), "I23: a body is put with the row that names it");
+  if (content.kind !== "beside") return;
+  assert(content.guid === guid, "I23: a row names the body that is put with it");
+  assert(body?.bytes.length === storedBytes, "I22: a body beside a row is as long as its object");
 }
 
 /** What the row says of its data is what was stored for it. */

@@ -32,7 +32,7 @@ import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-row
 import { needsFields, readFields, readLocking, readPartFields, writeFields, writeLocking } from "./row-fields.ts";
 import { readContent, readOid, writeContent, writeOid } from "./row-content.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
-import { readList, readOneOf, readOptional, readTexts, writeOptional, writeTexts } from "./row-values.ts";
+import { readList, readOneOf, readOptional, readTexts, writeOneOf, writeOptional, writeTexts } from "./row-values.ts";
 
 /** Rows on disk: version byte, kind byte, fields. Golden bytes are tested. */
 const VERSION = 1;
@@ -330,7 +330,7 @@ function readConfiguredHeader(reader: ByteReader): ShardHeader {
 }
 
 function writeHeader(writer: ByteWriter, row: ShardHeader): void {
-  writer.u8(HEADER_STATES.indexOf(row.state)).u32(row.shards);
+  writeOneOf(writer, HEADER_STATES, row.state).u32(row.shards);
   if (row.events !== undefined) writeEventsHeader(writer, row, row.events);
   else if (row.locking !== undefined) {
     writeOptional(writeOptional(writer, row.versioning, writeVersioning), row.settings, (to, number) => to.u64(number));
@@ -384,7 +384,7 @@ function writeUpload(writer: ByteWriter, row: UploadRow): void {
   writeNumber(writer, row.initiatedMs);
   writeAttributes(writer, row.attributes);
   writeOptional(writer, row.checksum, (to, { algorithm, type }) => {
-    to.u8(ALGORITHMS.indexOf(algorithm)).u8(CHECKSUM_TYPES.indexOf(type));
+    writeOneOf(writeOneOf(to, ALGORITHMS, algorithm), CHECKSUM_TYPES, type);
   });
   const { state } = row;
   writer.u8(state.kind === "done" && state.version !== undefined ? STATE_TAGS.doneVersion : STATE_TAGS[state.kind]);
@@ -480,7 +480,7 @@ function readGarbage(reader: ByteReader): GcEntry {
 function writeBucket(writer: ByteWriter, row: BucketRow): void {
   writer.text(row.name).text(row.tenant).text(row.region);
   writeNumber(writer, row.createdMs);
-  writer.u32(row.shards).u8(BUCKET_STATES.indexOf(row.state));
+  writeOneOf(writer.u32(row.shards), BUCKET_STATES, row.state);
   writeTexts(writer, row.tags);
 }
 
@@ -498,7 +498,7 @@ function readBucket(reader: ByteReader): BucketRow {
 }
 
 function writeVersioning(writer: ByteWriter, versioning: Versioning): void {
-  writer.u8(VERSIONINGS.indexOf(versioning));
+  writeOneOf(writer, VERSIONINGS, versioning);
 }
 
 function readVersioning(reader: ByteReader): Pick<BucketRow, "versioning"> {
@@ -543,7 +543,7 @@ function readVersion(reader: ByteReader): ObjectVersion {
 }
 
 function writeChecksum(writer: ByteWriter, checksum: StoredChecksum): void {
-  writer.u8(ALGORITHMS.indexOf(checksum.algorithm)).u8(CHECKSUM_TYPES.indexOf(checksum.type)).text(checksum.value);
+  writeOneOf(writeOneOf(writer, ALGORITHMS, checksum.algorithm), CHECKSUM_TYPES, checksum.type).text(checksum.value);
 }
 
 function readChecksum(reader: ByteReader): StoredChecksum {

@@ -1,6 +1,8 @@
 // What rows of objects and uploads have beside what every such row has, and what buckets say of locks.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
+import { assert } from "@concord/runtime";
 import { readNumber, writeNumber } from "./row-numbers.ts";
+import { writeOneOf } from "./row-values.ts";
 import { encryptionBytes, readObjectEncryption, readPartEncryption } from "./encryption/row-field.ts";
 import type { ObjectEncryption } from "./encryption/rows.ts";
 import type { BucketLocking, ObjectAcl, ObjectLock, PartRow, Retention, RetentionMode, StoredObject } from "./rows.ts";
@@ -34,7 +36,12 @@ export function writeFields(
   if (lock !== undefined) fields.push([LOCK, lockBytes(lock)]);
   if (encryption !== undefined) fields.push([ENCRYPTION, encryptionBytes(encryption)]);
   writer.varint(fields.length);
-  for (const [tag, bytes] of fields) writer.u8(tag).bytes(bytes);
+  let last = 0;
+  for (const [tag, bytes] of fields) {
+    assert(tag > last, "fields of a row are in the order of their tags");
+    last = tag;
+    writer.u8(tag).bytes(bytes);
+  }
   return writer;
 }
 
@@ -76,9 +83,9 @@ function eachField(reader: ByteReader, read: (tag: number, value: ByteReader) =>
 }
 
 function lockBytes({ retention, legalHold }: ObjectLock): Uint8Array {
-  const writer = new ByteWriter(16).u8(MODES.indexOf(retention?.mode));
+  const writer = writeOneOf(new ByteWriter(16), MODES, retention?.mode);
   if (retention !== undefined) writeNumber(writer, retention.untilMs);
-  return writer.u8(HOLDS.indexOf(legalHold)).finish();
+  return writeOneOf(writer, HOLDS, legalHold).finish();
 }
 
 function readLock(reader: ByteReader): ObjectLock {
@@ -89,8 +96,8 @@ function readLock(reader: ByteReader): ObjectLock {
 }
 
 export function writeLocking(writer: ByteWriter, { defaultRetention: rule }: BucketLocking): void {
-  writer.u8(MODES.indexOf(rule?.mode));
-  if (rule !== undefined) writer.u8(UNITS.indexOf(rule.unit)).u32(rule.count);
+  writeOneOf(writer, MODES, rule?.mode);
+  if (rule !== undefined) writeOneOf(writer, UNITS, rule.unit).u32(rule.count);
 }
 
 export function readLocking(reader: ByteReader): BucketLocking {

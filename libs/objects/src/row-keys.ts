@@ -54,7 +54,9 @@ export function bucketPartition(bucket: string, shard: number): string {
 /** Which of a bucket's shards holds everything of a key. Never change it: it determines where stored rows are. */
 export function shardOf(key: string, shards: number): number {
   if (shards === 1) return 0;
-  return Number(tokenOf({ kind: "text", value: key }) % BigInt(shards));
+  const shard = Number(tokenOf({ kind: "text", value: key }) % BigInt(shards));
+  assert(shard >= 0 && shard < shards, "a key is in one of its bucket's shards");
+  return shard;
 }
 
 export const headerKey = (): Uint8Array => Uint8Array.of(HEADER);
@@ -70,6 +72,7 @@ export function headKeyOfBytes(bytes: Uint8Array): Uint8Array {
 }
 
 export function keyOfHead(rowKey: Uint8Array): string {
+  assert(isHeadKey(rowKey), "only a head has a head's key");
   return decoder.decode(rowKey.subarray(1));
 }
 
@@ -100,6 +103,7 @@ export function keyOfBody(rowKey: Uint8Array): string {
 
 /** Of a head or of a version that is not current. */
 export function keyOfObject(rowKey: Uint8Array): string {
+  assert(rowKey[0]! >= HEAD && rowKey[0]! <= NULL_VERSION, "only a version of an object has an object's key");
   return rowKey[0] === HEAD ? keyOfHead(rowKey) : decoder.decode(readOrderedBytes(new ByteReader(rowKey.subarray(1))));
 }
 
@@ -127,12 +131,14 @@ export function uploadsFrom(prefix: string): Uint8Array {
 }
 
 export function uploadOfKey(rowKey: Uint8Array): { readonly key: string; readonly uploadId: bigint } {
+  assert(rowKey[0]! >= UPLOAD && rowKey[0]! <= DONE, "only uploads and their parts have an upload's id");
   const reader = new ByteReader(rowKey.subarray(1));
   const key = decoder.decode(readOrderedBytes(reader));
   return { key, uploadId: reader.u64() };
 }
 
 export function partKey(key: string, uploadId: bigint, number: number): Uint8Array {
+  assert(number >= 1 && number < 2 ** 32, "parts are counted from 1 on");
   return keyed(PART, key).u64(uploadId).u32(number).finish();
 }
 
@@ -142,6 +148,7 @@ export const partSpan = (key: string, uploadId: bigint): KeySpan => spanOf(keyed
 export const isPartKey = (rowKey: Uint8Array): boolean => rowKey[0] === PART;
 
 export function numberOfPart(rowKey: Uint8Array): number {
+  assert(isPartKey(rowKey), "only a part has a part's number");
   return new ByteReader(rowKey.subarray(rowKey.length - 4)).u32();
 }
 
@@ -162,6 +169,12 @@ export const eventSpan = (to?: EventTarget): KeySpan => spanOf(to === undefined 
 export function isFencedKey(rowKey: Uint8Array): boolean {
   const kind = rowKey[0]!;
   return kind >= HEAD && kind <= DONE;
+}
+
+/** Rows of buckets, epochs and passes are in the system's partition, others in their bucket's, garbage in either. */
+export function isPlaced(partition: string, rowKey: Uint8Array): boolean {
+  const kind = rowKey[0]!;
+  return kind === GARBAGE || kind >= BUCKET === (partition === SYSTEM_PARTITION);
 }
 
 export const isHeaderKey = (rowKey: Uint8Array): boolean => rowKey[0] === HEADER;
@@ -186,6 +199,7 @@ export const lastNumberKey = (key: string): Uint8Array => keyed(LAST_NUMBER, key
 
 /** `ordinal` tells several GC entries of one commit apart. */
 export function garbageKey(dueMs: number, guid: bigint, ordinal = 0): Uint8Array {
+  assert(ordinal >= 0 && ordinal < 256, "GC entries of one commit differ in one byte");
   return new ByteWriter(19).u8(GARBAGE).u64(BigInt(dueMs)).u64(guid).u8(ordinal).finish();
 }
 

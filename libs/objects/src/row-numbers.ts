@@ -1,7 +1,9 @@
 import { corrupt, type ByteReader, type ByteWriter } from "@concord/codec";
+import { assert } from "@concord/runtime";
 
 /** A whole number up to 2^53. */
 export function writeNumber(writer: ByteWriter, value: number): void {
+  assert(Number.isSafeInteger(value) && value >= 0, "a number in a row is whole, and not below zero");
   writer.u64(BigInt(value));
 }
 

@@ -1,5 +1,6 @@
 // Bytes of what several kinds of rows are made of.
 import { corrupt, type ByteReader, type ByteWriter } from "@concord/codec";
+import { assert } from "@concord/runtime";
 
 export function writeTexts(writer: ByteWriter, texts: Readonly<Record<string, string>>): void {
   const entries = Object.entries(texts);
@@ -32,6 +33,13 @@ export function readList<Value>(reader: ByteReader, read: () => Value): Value[] 
   const values: Value[] = [];
   for (let i = 0; i < count; i += 1) values.push(read());
   return values;
+}
+
+/** By its position. */
+export function writeOneOf<Value>(writer: ByteWriter, values: readonly Value[], value: Value): ByteWriter {
+  const position = values.indexOf(value);
+  assert(position >= 0, "what is written can be read");
+  return writer.u8(position);
 }
 
 export function readOneOf<Value>(reader: ByteReader, values: readonly Value[]): Value {

@@ -22,6 +22,7 @@ export function mergeShards(context: ObjectStoreContext, partitions: readonly st
   const cursors = partitions.map((partition) => new ShardCursor(context, partition, span));
   let first: ShardCursor | undefined;
   let taken: Uint8Array | undefined;
+  let sought: Uint8Array | undefined;
   return {
     async peek() {
       const rows = await Promise.all(cursors.map((cursor) => cursor.peek()));
@@ -34,12 +35,18 @@ export function mergeShards(context: ObjectStoreContext, partitions: readonly st
       }
       const isBehind = smallest === undefined || taken === undefined || compareBytes(smallest.key, taken) > 0;
       assert(isBehind, "rows of all shards come in one order, each once");
+      const isPassed = smallest === undefined || sought === undefined || compareBytes(smallest.key, sought) >= 0;
+      assert(isPassed, "all shards go on where a listing jumps to");
       return smallest;
     },
     take: () => {
-      taken = first?.take() ?? taken;
+      assert(first !== undefined, "a row is looked at before it is taken");
+      taken = first.take();
+      first = undefined;
     },
     seek: (from) => {
+      assert(sought === undefined || compareBytes(from, sought) > 0, "a listing jumps forward");
+      sought = from;
       for (const cursor of cursors) cursor.seek(from);
     },
   };
@@ -72,6 +79,7 @@ class ShardCursor {
   take(): Uint8Array | undefined {
     const taken = this.#page[this.#at]?.key;
     this.#at += 1;
+    assert(this.#at <= this.#page.length, "only what was read is taken");
     return taken;
   }
 
@@ -87,9 +95,13 @@ class ShardCursor {
     this.#pageRows = Math.min(limit * PAGE_GROWTH, this.#context.limits.listPageRows);
     this.#page = compareBytes(this.#from, this.#to) < 0 ? await this.#readRange(limit) : [];
     this.#at = 0;
+    assert(this.#page.length <= limit, "a page of a shard has at most what was asked for");
     this.#ended = this.#page.length < limit;
-    const last = this.#page.at(-1);
-    if (last !== undefined) this.#from = afterKey(last.key);
+    const [first, last] = [this.#page[0], this.#page.at(-1)];
+    if (first === undefined || last === undefined) return;
+    const isWithin = compareBytes(first.key, this.#from) >= 0 && compareBytes(last.key, this.#to) < 0;
+    assert(isWithin, "a page of a shard is of what was asked for");
+    this.#from = afterKey(last.key);
   }
 
   async #readRange(limit: number): Promise<readonly MetadataRow[]> {

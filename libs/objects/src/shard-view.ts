@@ -1,5 +1,5 @@
 import type { MetadataCondition, MetadataRow, RowVersion } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { bucketKey, bucketPartition, headerKey, shardOf, SYSTEM_PARTITION } from "./row-keys.ts";
@@ -39,6 +39,7 @@ export async function viewShard(
     const row = known ?? (await readBucket(context, bucket)).row;
     const partition = bucketPartition(bucket, shardOf(key, row.shards));
     const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...rowKeys]);
+    assert(rows.length === rowKeys.length, "a view has a place for each row that was asked for");
     const header = headerOf(headerRow);
     const placed = header !== undefined && header.row.shards === row.shards;
     // A closed header is the bucket's end, or its removal that may still be undone: its row tells.

@@ -1,5 +1,5 @@
 import { assert, ConcordError, spanOver, toConcordError } from "@concord/runtime";
-import type { BlobWriter } from "@concord/ports";
+import type { BlobWriter, Oid } from "@concord/ports";
 import type { UploadBody } from "./api.ts";
 import { abandonBlobs } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
@@ -48,8 +48,10 @@ export async function storeBody(context: ObjectStoreContext, body: UploadBody, t
   const inBody = span === undefined ? context : { ...context, span };
   const gathered = gather(context, body, writeBytesOf(context, target));
   try {
-    const stored = storeGathered(inBody, body, gathered, target);
-    return await (span === undefined ? stored : spanOver(span, stored));
+    const storing = storeGathered(inBody, body, gathered, target);
+    const stored = await (span === undefined ? storing : spanOver(span, storing));
+    assert(body.lengthBytes === undefined || stored.sizeBytes === body.lengthBytes, "OG3: an object is as long as its body was announced");
+    return stored;
   } finally {
     // Also when it was not asked for its end: a body that comes from a blob holds a file open.
     await gathered.return().catch(() => undefined);
@@ -94,7 +96,10 @@ async function fillBlob(
   { body, first, rest, key }: BlobBody,
 ): Promise<StoredBody> {
   const sealer = key === undefined ? undefined : sealerOf(key, name.oid);
-  const write = ({ bytes, last }: Gathered): Promise<void> => writer.write(sealer === undefined ? bytes : sealer.seal(bytes, last));
+  const write = ({ bytes, last }: Gathered): Promise<void> => {
+    assert(sealer === undefined || last || bytes.length % FRAME_BYTES === 0, "OGD24: each frame but the last is whole");
+    return writer.write(sealer === undefined ? bytes : sealer.seal(bytes, last));
+  };
   let lengthBytes = first.bytes.length;
   if (lengthBytes > 0 || sealer !== undefined) await write(first);
   context.failpoint("object:after-first-write");
@@ -116,8 +121,10 @@ async function fillBlob(
 /** A name that is refused is never tried again: another one (OGD3, OGD5). */
 async function createBlob(context: ObjectStoreContext, target: BodyTarget): Promise<OpenBlob> {
   const { blob } = target;
+  let refused: Oid | undefined;
   for (let attempt = 1; ; attempt += 1) {
     const name = await context.journal.begin(blob);
+    assert(name.oid !== refused, "OGD3, OGD5: a name that was refused is not tried again");
     context.failpoint("object:before-create");
     try {
       const writer = await context.data.create(name.oid, blob);
@@ -131,6 +138,7 @@ async function createBlob(context: ObjectStoreContext, target: BodyTarget): Prom
       }
       // The name is not ours to remove or resolve: it belongs to a recovery or to another gateway.
       context.journal.fenced(name.oid);
+      refused = name.oid;
       context.log.warn("a blob name was refused; taking another", { oid: name.oid, code });
       if (attempt >= context.limits.blobNamesMax) throw error;
     }
@@ -208,6 +216,7 @@ async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes
 
 function grown(buffer: Uint8Array<ArrayBuffer>, bytesMax: number): Uint8Array<ArrayBuffer> {
   const larger = new Uint8Array(Math.min(bytesMax, Math.max(FIRST_BUFFER_BYTES, buffer.length * 4)));
+  assert(larger.length > buffer.length, "a buffer that is full grows");
   larger.set(buffer);
   return larger;
 }

@@ -25,5 +25,5 @@ export async function setObjectTags(
     return { ...object, attributes: { ...object.attributes, tags } };
   };
   const event = Object.keys(tags).length === 0 ? "ObjectTagging:Delete" : "ObjectTagging:Put";
-  await changeObject(context, { ...name, what: "tags were", event, change });
+  await changeObject(context, { ...name, what: "tags were", changes: "attributes", event, change });
 }

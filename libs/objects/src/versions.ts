@@ -4,7 +4,7 @@ import { assert, ConcordError, unreachable } from "@concord/runtime";
 import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { leaveNumber, takeNumber } from "./events/event-writes.ts";
-import { bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";
+import { assertLeft, bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";
 import { assertNotHeld, checkRemovable } from "./locks.ts";
 import { headKey, isGarbageKey, isHeadKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
 import type { ObjectVersion, StoredObject } from "./rows.ts";
@@ -22,7 +22,9 @@ export function versionIdOf(version: ObjectVersion): string {
 
 /** Where a version stands among its key's, also a null version: what a page of versions continues after. */
 export function orderText({ commit, guid }: Pick<ObjectVersion, "commit" | "guid">): string {
-  return [commit, guid].map((number) => number.toString(16).padStart(U64_DIGITS, "0")).join("");
+  const text = [commit, guid].map((number) => number.toString(16).padStart(U64_DIGITS, "0")).join("");
+  assert(text.length === 2 * U64_DIGITS, "ids of versions are as long as each other");
+  return text;
 }
 
 /** MALFORMED_REQUEST for everything that `versionIdOf` does not write. */
@@ -78,8 +80,15 @@ export async function succeed(context: ObjectStoreContext, view: ShardView, guid
 /** Of the commit that makes the version: nothing that was there is lost, or stays without a row. */
 function assertSuccession({ rowVersion, version, replaced, writes }: Succession, head: Versioned<VersionRow> | undefined): void {
   assert(head === undefined || isNewer(rowVersion, nameOf(head)), "I16, OGD5: a new version is above the one that it follows");
+  const isNamed = version === undefined || (version.commit === rowVersion.commit && version.guid === rowVersion.guid);
+  assert(isNamed, "OGD5: a version is named by the commit that makes it");
+  assert(replaced === undefined || version?.isNull !== false, "I16: a bucket that keeps versions replaces none");
+  assert(
+    version !== undefined || head?.row.kind !== "object" || replaced === head.row,
+    "OGD4: a bucket without versions has one object of a key",
+  );
+  assertLeft(replaced, writes);
   const puts = writes.flatMap((write) => (write.kind === "put" ? [write.row.key] : []));
-  assert(leftBy(replaced) === undefined || puts.some(isGarbageKey), "I4: blobs that are replaced are garbage in the same commit");
   const isKept = head !== undefined && version !== undefined && !(version.isNull && nameOf(head).isNull);
   assert(!isKept || puts.some((key) => !isGarbageKey(key)), "I16: a version that is kept moves to a row of its own");
 }
@@ -122,6 +131,7 @@ async function replaceNull(
   if (head !== undefined && nameOf(head).isNull) return { conditions: [], ...(await replacing(context, view, guid, head.row)) };
   const key = nullVersionKey(view.key);
   const [found] = await context.metadata.read(view.partition, [key]);
+  assertNull(found);
   const { replaced, writes } = await replacing(context, view, guid, found === undefined ? undefined : versionOf(found).row);
   return {
     replaced,
@@ -132,6 +142,11 @@ async function replaceNull(
       ...writes,
     ],
   };
+}
+
+/** Of the row at the key of a key's null version: it may be replaced without a search for others. */
+function assertNull(found: MetadataRow | undefined): void {
+  assert(found === undefined || nameOf(versionOf(found)).isNull, "I16: the null version of a key has a place of its own");
 }
 
 /** PERMISSION_DENIED: a lock keeps it. A bucket with locks replaces nothing, so none is met. */
@@ -163,8 +178,11 @@ export async function promote(
   rowVersion: RowVersion,
 ): Promise<Pick<Succession, "conditions" | "writes">> {
   const key = headKey(view.key);
+  const [headRow] = view.rows;
+  assert(headRow !== undefined, "I16: a version becomes current when the one that was goes");
   const next = await newestOlder(context, view);
   if (next === undefined) return { conditions: [], writes: [{ kind: "delete", key }, ...leaveNumber(context, view, rowVersion)] };
+  assert(isNewer(nameOf(versionOf(headRow)), nameOf(versionOf(next))), "I16: the newest version of a key is its head");
   return {
     conditions: [{ key: next.key, version: next.version }],
     writes: [putRow(key, rowVersion, versionOf(next).row), { kind: "delete", key: next.key }],
@@ -175,6 +193,7 @@ export async function promote(
 async function newestOlder(context: ObjectStoreContext, { partition, key }: ShardView): Promise<MetadataRow | undefined> {
   const [newest] = await context.metadata.range(partition, { ...versionsOfKeySpan(key), limit: 1 });
   const [nullRow] = await context.metadata.read(partition, [nullVersionKey(key)]);
+  assertNull(nullRow);
   if (newest === undefined || nullRow === undefined) return newest ?? nullRow;
   return isNewer(nameOf(versionOf(nullRow)), nameOf(versionOf(newest))) ? nullRow : newest;
 }
@@ -195,8 +214,12 @@ export function findVersion(view: ShardView, versionId: string | undefined): Fou
   const [headRow, olderRow] = view.rows;
   const head = headRow === undefined ? undefined : { ...versionOf(headRow), rowKey: headKey(view.key), isCurrent: true };
   if (versionId === undefined || head === undefined) return head;
-  if (isVersion(nameOf(head), parseVersionId(versionId))) return head;
-  return olderRow === undefined ? undefined : { ...versionOf(olderRow), rowKey: olderRow.key, isCurrent: false };
+  const wanted = parseVersionId(versionId);
+  if (isVersion(nameOf(head), wanted)) return head;
+  if (olderRow === undefined) return undefined;
+  const older = { ...versionOf(olderRow), rowKey: olderRow.key, isCurrent: false };
+  assert(isVersion(nameOf(older), wanted), "I16: a version's row is where its name says");
+  return older;
 }
 
 /** OBJECT_UNKNOWN: there is no such version (field "version"), or it is a delete marker (field "marker"; current: no field). */

@@ -1,6 +1,8 @@
 import type { AssertionFault } from "./assertion-fault.ts";
 import { DEDUP_FAULTS } from "./dedup.ts";
 import { LOGGED_BATCH_FAULTS } from "./logged-batch.ts";
+import { OBJECTS_BUCKETS_FAULTS } from "./objects-buckets.ts";
+import { OBJECTS_ROWS_FAULTS } from "./objects-rows.ts";
 import { OBJECTS_FAULTS } from "./objects.ts";
 import { TRANSACTIONS_FAULTS } from "./transactions.ts";
 
@@ -8,5 +10,7 @@ export const ASSERTION_FAULTS: readonly AssertionFault[] = [
   ...DEDUP_FAULTS,
   ...LOGGED_BATCH_FAULTS,
   ...OBJECTS_FAULTS,
+  ...OBJECTS_BUCKETS_FAULTS,
+  ...OBJECTS_ROWS_FAULTS,
   ...TRANSACTIONS_FAULTS,
 ];

@@ -153,7 +153,7 @@ async function wrapOne(context: ObjectStoreContext, bucket: string, shard: numbe
     const encryption = object.encryption && (await rewrapped(context, object.encryption, { bucket, key }));
     return encryption === undefined ? object : { ...object, encryption };
   };
-  await changeObject(context, { bucket, key, versionId, what: "data key was", event: undefined, change });
+  await changeObject(context, { bucket, key, versionId, what: "data key was", changes: "encryption", event: undefined, change });
   return true;
 }
 
