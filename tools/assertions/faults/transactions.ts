@@ -31,9 +31,9 @@ const SEEDS: readonly Seed[] = [
   ],
   [
     "applied only after it was logged",
-    "committed-rows",
-    "    this.#unapplied.push({ seq, items, rows, byPartition: undefined });\n",
-    "    if (rows < 0) this.#unapplied.push({ seq, items, rows, byPartition: undefined });\n",
+    "group-commit",
+    "    this.#events.onApplied(seq);\n",
+    "    this.#events.onApplied(nextSeq(seq));\n",
     COMMIT,
   ],
   ["a row is unapplied once per flush", "committed-rows", "    this.#unappliedRows += rows;\n", "", COMMIT],
