@@ -386,6 +386,22 @@ test("locks: a bucket without them: every lock is refused, MALFORMED_REQUEST, an
   assert.equal(await lockOf(fixture), undefined);
 });
 
+test("[OGD21] locks: the bucket is made again without them while a body arrives: a put that asks for one is refused, nothing of it is left", async () => {
+  const fixture = await openLocked();
+  const { store } = fixture;
+  const lock = { retention: until(fixture, "COMPLIANCE", 1) };
+  async function* chunks(): AsyncGenerator<Uint8Array, void, undefined> {
+    await store.deleteBucket("photos");
+    await store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+    yield* bodyOf(BLOB).chunks;
+  }
+  const body = { ...bodyOf(BLOB), chunks: chunks() };
+  const putting = store.putObject({ ...AT, body, attributes: NO_ATTRIBUTES, lock, precondition: {} });
+  assert.equal(await codeOf(putting), "MALFORMED_REQUEST");
+  assert.deepEqual([faultsOf(fixture), fixture.journal.unresolved], [[], []]);
+  assert.equal(await codeOf(store.headObject({ ...AT, precondition: {} })), "OBJECT_UNKNOWN");
+});
+
 test("[OGD21] a bucket with locks: keeps versions for ever, and is not removed while a version is there", async () => {
   const fixture = await openLocked();
   const { store } = fixture;

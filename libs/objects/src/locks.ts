@@ -44,6 +44,7 @@ export async function lockOfNew(
   { locking }: ShardHeader,
   asked: ObjectLock | undefined,
 ): Promise<Pick<StoredObject, "lock">> {
+  assert(asked === undefined || locking !== undefined, "OGD21: only a bucket with locks has locked versions");
   const rule = locking?.defaultRetention;
   if (rule === undefined || asked?.retention !== undefined) return asked === undefined ? {} : { lock: asked };
   const fromMs = await context.lockTime.promiseMs();

@@ -7,7 +7,7 @@ import { encryptedRow, newDataKey, type DataKey, type EncryptionRequest } from "
 import { sealedLength } from "./encryption/frames.ts";
 import { admitEvent, eventWrites } from "./events/event-writes.ts";
 import { assertCounted, countUsage, headOf } from "./head-row.ts";
-import { checkAskedLock, lockOfNew } from "./locks.ts";
+import { checkAskedLock, checkLocking, lockOfNew } from "./locks.ts";
 import { checkAcl, checkAttributes, checkKey } from "./names.ts";
 import { checkWriteCondition } from "./preconditions.ts";
 import { bodyKey, headKey, nullVersionKey, versionKey } from "./row-keys.ts";
@@ -186,6 +186,8 @@ async function lookAgain(context: ObjectStoreContext, current: ShardView, upload
     if (current.header.row.state !== "open") view = await viewShard(context, "write", current.bucket, current.key, [headKey(current.key)]);
     checkJudged(context, view.bucket, view.header.row.settings);
     checkWriteCondition(upload.precondition, headOf(view)?.row);
+    // Of a bucket that was made again meanwhile.
+    if (upload.lock !== undefined) checkLocking(view.header.row);
   } catch (error) {
     await abandonBlobs(context, { view: current, guid, names: body.names });
     throw error;

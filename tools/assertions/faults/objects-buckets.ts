@@ -134,6 +134,13 @@ const SEEDS: readonly Seed[] = [
     LOCKS,
   ],
   [
+    "OGD21: only a bucket with locks has locked versions",
+    "locks",
+    "  checkLocking(header);\n  if (asked.retention",
+    "  if (asked.retention",
+    LOCKS,
+  ],
+  [
     "OGD21: a retention leaves the legal hold as it is",
     "object-locks",
     "withLock(object, { ...object.lock, retention });",
