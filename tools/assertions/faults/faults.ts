@@ -4,6 +4,7 @@ import { LOGGED_BATCH_FAULTS } from "./logged-batch.ts";
 import { OBJECTS_BUCKETS_FAULTS } from "./objects-buckets.ts";
 import { OBJECTS_ROWS_FAULTS } from "./objects-rows.ts";
 import { OBJECTS_FAULTS } from "./objects.ts";
+import { OBJECTS_PASSES_FAULTS } from "./objects-passes.ts";
 import { TRANSACTIONS_FAULTS } from "./transactions.ts";
 
 export const ASSERTION_FAULTS: readonly AssertionFault[] = [
@@ -12,5 +13,6 @@ export const ASSERTION_FAULTS: readonly AssertionFault[] = [
   ...OBJECTS_FAULTS,
   ...OBJECTS_BUCKETS_FAULTS,
   ...OBJECTS_ROWS_FAULTS,
+  ...OBJECTS_PASSES_FAULTS,
   ...TRANSACTIONS_FAULTS,
 ];

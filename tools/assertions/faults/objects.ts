@@ -309,8 +309,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a name is used once its block is in the epoch's row",
     "reservation/gateway-epoch",
-    "const block = { from, to: from + this.#blockNames };",
-    "const block = { from: from + this.#blockNames, to: from + 2 * this.#blockNames };",
+    'options.names.kind === "free" ? 2 ** 48 - 1 : held.row.reservedTo',
+    "2 ** 48 - 1",
     RESERVATION,
   ],
   [
@@ -353,8 +353,8 @@ const SEEDS: readonly Seed[] = [
   [
     "recovery closes an epoch before it reads a row",
     "recovery/recover-epoch",
-    "while (held !== undefined && !held.row.closed) {",
-    "while (held !== undefined && held.row.epoch < 0) {",
+    "  return held;\n}",
+    "  return held && { ...held, row: { ...held.row, closed: false } };\n}",
     RECOVERY,
   ],
   [

@@ -4,10 +4,11 @@ import { assert, unreachable } from "@concord/runtime";
 import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { useOfUpload } from "../multipart/object-of-upload.ts";
+import { assertForward } from "../page-invariants.ts";
 import { partitionOf } from "../recovery/decide-blobs.ts";
 import { isNamed } from "../recovery/older-versions.ts";
 import { decodeRowAs } from "../row-codec.ts";
-import { afterKey, garbageKey, lastNumberKey, partSpan } from "../row-keys.ts";
+import { afterKey, garbageKey, lastNumberKey, partSpan, uploadOfKey } from "../row-keys.ts";
 import type { GcEntry } from "../rows.ts";
 import { PARTS_PER_COMMIT_MAX, REMOVALS_CONCURRENT } from "./limits.ts";
 
@@ -65,6 +66,7 @@ async function collectBlobs(context: ObjectStoreContext, garbage: GcEntry, oids:
     }
     context.failpoint("garbage:after-remove");
   });
+  assert(removed.blobs + referenced.length <= oids.length, "I13: a blob of an entry is removed or kept, and once");
   const instead = referenced.length === 0 ? [] : await again(context, garbage, { kind: "blobs", oids: referenced });
   return { ...removed, referenced, instead };
 }
@@ -126,6 +128,10 @@ async function collectParts(
   for (;;) {
     const page = await context.metadata.range(partition, { ...partSpan(key, uploadId), limit: PARTS_PER_COMMIT_MAX });
     if (page.length === 0) return removed;
+    assert(
+      page.every((row) => uploadOfKey(row.key).uploadId === uploadId),
+      "OGD11: with an upload that is garbage its own parts go",
+    );
     await eachOf(page, REMOVALS_CONCURRENT, async (row) => {
       const { oid, lengthBytes } = decodeRowAs("part", row.value);
       if (!(await context.data.remove(oid))) return;
@@ -156,7 +162,7 @@ async function partsOf(
     const page = await context.metadata.range(partition, { from, to, limit: PARTS_PER_COMMIT_MAX });
     parts.push(...page.map((row) => decodeRowAs("part", row.value)));
     if (page.length < PARTS_PER_COMMIT_MAX) return parts;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }
 

@@ -3,6 +3,7 @@ import { assert, sleep, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import { forgetBucket, isUnresolved, resolveBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { BucketRow } from "../rows.ts";
@@ -165,7 +166,7 @@ export class GarbageCollector {
       });
       await this.#forget(partition, done, instead, run);
       if (page.length < GARBAGE_BATCH_ROWS) return;
-      from = afterKey(page.at(-1)!.key);
+      from = assertForward(from, afterKey(page.at(-1)!.key));
     }
   }
 
@@ -214,7 +215,7 @@ export class GarbageCollector {
         const page = await this.#context.metadata.range(partition, { from, to, limit: COUNT_PAGE_ROWS, onUnreadable });
         count += page.length;
         if (page.length < COUNT_PAGE_ROWS) break;
-        from = afterKey(page.at(-1)!.key);
+        from = assertForward(from, afterKey(page.at(-1)!.key));
       }
     }
     return count;

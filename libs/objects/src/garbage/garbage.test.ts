@@ -56,6 +56,18 @@ test("[OGD10] grace: before, at and after: kept, removed; the row goes with the 
   assert.equal(await get(gateway, "k"), bytes("new"));
 });
 
+test("[OGD11] an upload is garbage beside an open one of its key: the parts of the open one stay", async () => {
+  const { world, gateway } = await openWorld();
+  const [aborted, open] = [await begin(gateway, "k"), await begin(gateway, "k")];
+  await part(gateway, "k", aborted, 1, bytes("aborted"));
+  await part(gateway, "k", open, 1, bytes("open"));
+  await abort(gateway, "k", aborted);
+  assert.equal((await gateway.collector.runOnce()).blobs, 1);
+  assert.equal(world.data.contents().length, 1);
+  await complete(gateway, "k", open, [{ number: 1, content: bytes("open") }]);
+  assert.equal(await get(gateway, "k"), bytes("open"));
+});
+
 test("an entry that cannot be read: passed over and counted, all others are collected, and listings show the rest", async () => {
   const { world, gateway } = await openWorld();
   for (const key of ["a", "b", "c"]) {

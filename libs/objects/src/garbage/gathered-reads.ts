@@ -45,6 +45,7 @@ export class GatheredReads {
         group.push(asked[at]!);
         keys += asked[at]!.keys.length;
       }
+      assert(group.length === 1 || keys <= GATHERED_KEYS_MAX, "a shared read has a bounded number of keys");
       await this.#readGroup(partition, group);
     }
   }

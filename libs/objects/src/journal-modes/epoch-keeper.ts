@@ -45,6 +45,7 @@ export class EpochKeeper {
   #reopen(): Promise<GatewayEpoch> {
     this.#opening ??= EpochKeeper.#openEpoch(this.#options)
       .then((opened) => {
+        assert(this.#current.state === "fenced", "OGD3: an epoch is left once another gateway closed it");
         assert(opened.epoch > this.#current.epoch, "OGD3: an epoch follows those of its gateway before it");
         this.#current = opened;
         this.#own.set(opened.epoch, opened);

@@ -5,7 +5,14 @@ import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts
 import type { JournalMode, NewDelete, NewBlob, BlobName, Resolution, UploadJournal } from "../upload-journal.ts";
 import { EpochKeeper } from "./epoch-keeper.ts";
 import { CHECKPOINT_AT_BYTES, CHECKPOINT_INTERVAL_MS, TRANSACTIONS_BYTES_MAX, TRANSACTIONS_UNRESOLVED_MAX } from "./limits.ts";
-import { encodeCheckpoint, encodeRecord, type BegunDelete, type BegunUpload, type UploadCheckpoint } from "./records.ts";
+import {
+  CHECKPOINT_HEAD_BYTES_MAX,
+  encodeCheckpoint,
+  encodeRecord,
+  type BegunDelete,
+  type BegunUpload,
+  type UploadCheckpoint,
+} from "./records.ts";
 import { scanJournal, UnresolvedTransactions } from "./unresolved.ts";
 
 export interface UploadJournalOptions extends Omit<EpochOptions, "names" | "onFenced"> {
@@ -39,6 +46,7 @@ export class GatewayJournal implements UploadJournal {
   readonly #appending = new Set<Promise<unknown>>();
   #timer: Timer | undefined;
   #checkpointing: Promise<void> | undefined;
+  #checkpointedAt: bigint | undefined;
 
   constructor(options: UploadJournalOptions, epochs: EpochKeeper, transactions: UnresolvedTransactions, left: UploadCheckpoint) {
     this.mode = options.mode;
@@ -126,6 +134,8 @@ export class GatewayJournal implements UploadJournal {
   async #writeCheckpoint(): Promise<void> {
     if (this.#journal === undefined) return;
     const sequence = await this.#journal.checkpoint(() => this.snapshot());
+    assert(this.#checkpointedAt === undefined || sequence > this.#checkpointedAt, "OG10: a checkpoint is behind the one before it");
+    this.#checkpointedAt = sequence;
     this.#options.failpoint("object:after-checkpoint");
     await this.#journal.trim(sequence);
     this.#options.failpoint("object:after-trim");
@@ -133,7 +143,12 @@ export class GatewayJournal implements UploadJournal {
 
   /** What is unresolved, whole: how a new segment begins after a failed sync of the one before (OGD8). */
   snapshot(): Uint8Array {
-    return encodeCheckpoint(this.#transactions.snapshot());
+    const payload = encodeCheckpoint(this.#transactions.snapshot());
+    assert(
+      payload.length <= this.#transactions.bytes + CHECKPOINT_HEAD_BYTES_MAX,
+      "OGD7: a checkpoint has the bytes that were counted for it",
+    );
+    return payload;
   }
 
   /** After the last upload has ended. */

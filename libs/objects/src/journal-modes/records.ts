@@ -1,7 +1,7 @@
 // Records of the local journal, version 1: version byte, kind byte, fields. The journal's frames carry the checksum. Golden bytes are tested.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { oidOf, parseOid, type Oid, type BlobDescription, type RowVersion } from "@concord/ports";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import type { NameBlock } from "../reservation/names.ts";
 
 const VERSION = 1;
@@ -67,6 +67,9 @@ export function decodeRecord(bytes: Uint8Array): UploadRecord {
   return record;
 }
 
+/** Of a checkpoint without a transaction: its version, their number and the newest block. */
+export const CHECKPOINT_HEAD_BYTES_MAX = 32;
+
 export function encodeCheckpoint(checkpoint: UploadCheckpoint): Uint8Array {
   const records = [...checkpoint.reserved, ...checkpoint.uploads, ...checkpoint.deletes];
   const writer = new ByteWriter().u8(VERSION).varint(records.length);
@@ -102,6 +105,7 @@ function writeRecord(writer: ByteWriter, record: UploadRecord): void {
   writer.u8(record.kind === "deleting" && record.versionId !== undefined ? TAGS.removing : TAGS[record.kind]);
   switch (record.kind) {
     case "reserved":
+      assert(record.block.from < record.block.to, "OGD6: a block that is recorded has names");
       writer.u32(record.epoch).u64(BigInt(record.block.from)).u64(BigInt(record.block.to));
       return;
     case "begun":

@@ -1,6 +1,7 @@
 // Recovery of what this gateway's own journal left, in the per-transaction modes (OG8, OG11, OG19). Decided by reference, as everything (OGD1).
-import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type Oid } from "@concord/ports";
+import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type Oid, type RowVersion } from "@concord/ports";
 import { assert, toConcordError } from "@concord/runtime";
+import { assertCommit } from "../commit-invariants.ts";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
@@ -106,7 +107,7 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
     const guid = await context.guids.next();
     const { bucket, key: name } = description;
     assert(leftBy(old) === undefined && bodyLeftBy(name, old).length === 0, "I5: a row that names garbage is not put back");
-    const outcome = await context.metadata.commit({
+    const commit: MetadataCommit = {
       partition,
       conditions: [
         { key: headerKey(), version: header.version },
@@ -118,7 +119,9 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
         ...countUsage(head.row, old),
         raiseHeader(context, header),
       ],
-    });
+    };
+    assertCommit(commit);
+    const outcome = await context.metadata.commit(commit);
     if (outcome.kind === "committed") return "restored";
   }
   return "undecided";
@@ -136,7 +139,7 @@ async function redoDelete(context: ObjectStoreContext, deletion: BegunDelete): P
     // Not answered, and the bucket keeps its versions by now: the object stays.
     if (header.row.versioning !== undefined) return "passed";
     const view = { bucket, key, partition, header, rows: [headRow] };
-    const outcome = await commitNoted(context, await deletionOf(context, view, head, { guid, by: "ObjectRemoved" }));
+    const outcome = await commitExactly(context, await deletionOf(context, view, head, { guid, by: "ObjectRemoved" }), version);
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";
@@ -152,13 +155,18 @@ async function redoRemoval(context: ObjectStoreContext, { bucket, key, guid, ver
     const view = { bucket, key, partition, header, rows };
     const found = findVersion(view, versionId);
     if (found === undefined || !sameVersion(found.version, version)) return "passed";
-    const outcome = await commitNoted(context, await removalOf(context, view, found, { guid, by: "ObjectRemoved" }));
+    const outcome = await commitExactly(context, await removalOf(context, view, found, { guid, by: "ObjectRemoved" }), version);
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";
 }
 
-async function commitNoted(context: ObjectStoreContext, commit: MetadataCommit): Promise<MetadataOutcome> {
+async function commitExactly(context: ObjectStoreContext, commit: MetadataCommit, recorded: RowVersion): Promise<MetadataOutcome> {
+  assertCommit(commit);
+  assert(
+    commit.conditions.some(({ version }) => sameVersion(version, recorded)),
+    "OG11: a delete is redone on exactly the row of its record",
+  );
   const outcome = await context.metadata.commit(commit);
   context.outbox.note(commit);
   return outcome;

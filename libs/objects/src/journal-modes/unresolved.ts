@@ -34,12 +34,17 @@ export class UnresolvedTransactions {
   resolveUpload(oid: Oid): void {
     this.#bytes -= this.#uploads.get(oid)?.bytes ?? 0;
     this.#uploads.delete(oid);
-    assert(this.#bytes >= 0 && (this.size > 0 || this.#bytes === 0), "OGD7: a checkpoint has the bytes of what it lists");
+    this.#assertBytes();
   }
 
   resolveDelete(guid: bigint): void {
     this.#bytes -= this.#deletes.get(guid)?.bytes ?? 0;
     this.#deletes.delete(guid);
+    this.#assertBytes();
+  }
+
+  #assertBytes(): void {
+    assert(this.#bytes >= 0 && (this.size > 0 || this.#bytes === 0), "OGD7: a checkpoint has the bytes of what it lists");
   }
 
   get size(): number {

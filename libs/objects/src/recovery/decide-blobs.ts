@@ -4,6 +4,7 @@ import { assert, ConcordError, toConcordError, toHex } from "@concord/runtime";
 import { assertCommit } from "../commit-invariants.ts";
 import { putGarbage, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertAnswered, assertForward } from "../page-invariants.ts";
 import { decodeRow, decodeRowAs, referencesOf } from "../row-codec.ts";
 import { afterKey, bucketKey, bucketPartition, garbageSpan, headerKey, isHeaderKey, shardOf, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { ShardHeader } from "../rows.ts";
@@ -95,6 +96,7 @@ async function decideOnce(
   const conditions = new Map<string, MetadataCondition>();
   const keys = partition === SYSTEM_PARTITION ? [] : blobs.map(({ description }) => rowKeyOf(description!));
   const [headerRow, ...rows] = await context.metadata.read(partition, [headerKey(), ...keys]);
+  assertAnswered(rows, keys);
   const header = headerOf(headerRow);
   const unnamed = blobs.filter(({ oid }, at) => !names(rows[at], oid));
   const older = header?.row.versioning === undefined ? NONE : await namedByOlderOf(context, partition, unnamed);
@@ -119,6 +121,7 @@ async function decideOnce(
   context.failpoint("recovery:after-garbage");
   if (outcome.kind !== "committed") return undefined;
   for (const { oid } of orphans) fates.set(oid, "collected");
+  assert(fates.size === blobs.length, "OGD6: a commit that marks garbage decides each blob that was looked at");
   return fates;
 }
 
@@ -177,7 +180,10 @@ async function garbageOf(context: ObjectStoreContext, orphans: readonly OpenBlob
     together.oids.push(oid);
     byKey.set(name, together);
   }
-  return [...byKey.values()].map(({ bucket, key, oids }, ordinal) =>
+  const entries = [...byKey.values()];
+  const marked = entries.reduce((sum, { oids }) => sum + oids.length, 0);
+  assert(marked === orphans.length, "OGD6: each blob that nothing names is in one GC entry");
+  return entries.map(({ bucket, key, oids }, ordinal) =>
     putGarbage(context, guid, { bucket, key, what: { kind: "blobs", oids } }, ordinal),
   );
 }
@@ -217,7 +223,7 @@ export class GarbageIndex {
       const page = await this.#context.metadata.range(partition, { from, to, limit: GARBAGE_SCAN_PAGE, onUnreadable });
       for (const row of page) for (const oid of this.#oidsOf(partition, row)) oids.add(oid);
       if (page.length < GARBAGE_SCAN_PAGE) return oids;
-      from = afterKey(page.at(-1)!.key);
+      from = assertForward(from, afterKey(page.at(-1)!.key));
     }
     this.#isWhole = false;
     return oids;

@@ -2,6 +2,7 @@
 // row: what is found absent between two looks at the same head was absent.
 import { sameVersion, type BlobDescription, type MetadataRow, type Oid } from "@concord/ports";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
 import { afterKey, headerKey, headKey, nullVersionKey, partKey, versionsOfKeySpan } from "../row-keys.ts";
 import { headerOf } from "../shard-view.ts";
@@ -36,7 +37,7 @@ export async function namedByOlder(
     const page = await context.metadata.range(partition, { from, to, limit: VERSION_SCAN_PAGE });
     page.forEach(note);
     if (page.length < VERSION_SCAN_PAGE) return found;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }
 

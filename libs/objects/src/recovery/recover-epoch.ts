@@ -49,10 +49,12 @@ export async function recoverEpoch(context: ObjectStoreContext, epoch: number, s
     counts.undecided += damaged;
     context.failpoint("recovery:after-page");
     if (oids.length < RECOVERY_PAGE_BLOBS) break;
-    from = parseOid(oids.at(-1)!).sequence + 1;
+    const next = parseOid(oids.at(-1)!).sequence + 1;
+    assert(next > from, "OGD6: a page of names begins behind the one before it");
+    from = next;
   }
   const found = counts.referenced + counts.collected + counts.undecided;
-  const finished = counts.undecided === 0 && (await markRecovered(context, closed));
+  const finished = counts.undecided === 0 && (await markRecovered(context, closed, counts.undecided));
   return { ...counts, epoch, absent: Math.max(0, reservedTo - lowWater - found), finished };
 }
 
@@ -74,14 +76,16 @@ export async function closeEpoch(context: ObjectStoreContext, epoch: number): Pr
     held = written.held;
   }
   context.failpoint("recovery:after-close-row");
+  assert(held === undefined || held.row.closed, "I12: an epoch is closed in its row before the data store closes it");
   await context.data.closeEpoch(epoch);
   context.failpoint("recovery:after-close-epoch");
   return held;
 }
 
-async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch): Promise<boolean> {
+async function markRecovered(context: ObjectStoreContext, closed: HeldEpoch, undecided: number): Promise<boolean> {
   const { row } = closed;
   assert(row.closed, "OGD3: only a closed epoch is recovered");
+  assert(undecided === 0, "OGD6: an epoch is recovered once all its blobs are decided");
   const written = await putEpoch(context, closed, { ...row, lowWater: row.reservedTo });
   context.failpoint("recovery:after-mark");
   // Another gateway recovered it at the same time: only recoveries write the row of a closed epoch.
@@ -111,5 +115,6 @@ async function describe(context: ObjectStoreContext, oids: readonly Oid[]): Prom
     }
   };
   await Promise.all(Array.from({ length: RECOVERY_INSPECTIONS }, worker));
+  assert(blobs.length + damaged <= oids.length, "OGD6: each blob of a page is looked at once");
   return { blobs, damaged };
 }

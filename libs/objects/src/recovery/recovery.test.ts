@@ -569,7 +569,8 @@ test("[OGD2] resolver: an unresolved commit longer than its request: decided in 
   assert.equal(gateway.resolver.size, 1);
   assert.equal(await gateway.resolver.resolveNow(), 1, "the store is still away");
   world.metadata.before = () => undefined;
-  assert.equal(await gateway.resolver.resolveNow(), 0);
+  const resolvedTwice = Promise.all([gateway.resolver.resolveNow(), gateway.resolver.resolveNow()]);
+  assert.deepEqual(await resolvedTwice, [0, 0], "one attempt for both");
   assert.equal(world.metadata.applyLate(), 0, "the fence holds");
   assert.equal(await get(gateway, "k"), undefined);
   await gateway.collector.runAhead(A_DAY_MS);

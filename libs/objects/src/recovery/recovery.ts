@@ -146,6 +146,8 @@ export class Recovery {
       old.every(({ row }) => isRecovered(row)),
       "OGD6: only the row of a recovered epoch is forgotten",
     );
+    const kept = all.filter(({ row }) => isRecovered(row)).length - old.length;
+    assert(kept >= RECOVERED_EPOCHS_KEPT, "OGD3: rows of the newest epochs stay, so that numbers go on from them");
     const keyed = old.map(({ row, version }) => ({ key: epochKey(row.epoch), version }));
     // Whatever the answer: what is still there is tried again.
     await this.#options.context.metadata.commit({

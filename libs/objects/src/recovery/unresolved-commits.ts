@@ -66,7 +66,10 @@ export class CommitResolver implements UnresolvedCommits {
   async #tryOnce(commit: UnresolvedCommit): Promise<void> {
     if (!this.#commits.has(commit)) return;
     try {
-      if (await commit.attempt()) this.#commits.delete(commit);
+      if (await commit.attempt()) {
+        const wasUnresolved = this.#commits.delete(commit);
+        assert(wasUnresolved, "I2: a commit is decided once");
+      }
       this.#count();
     } catch (thrown) {
       this.#options.log.warn("a commit is still unresolved", { key: commit.key, reason: toConcordError(thrown).message });

@@ -1,8 +1,11 @@
 // The row of an epoch: acquired once, then replaced by its gateway, or closed by the gateway that recovers it. Every write is a compare-and-set, and
 // every answer that was lost is looked up, so the caller always holds a row that certainly is, or was, the stored one.
-import type { MetadataRow, ObjectData, ObjectMetadata, RowVersion } from "@concord/ports";
+import { compareBytes } from "@concord/codec";
+import type { MetadataCommit, MetadataRow, ObjectData, ObjectMetadata, RowVersion } from "@concord/ports";
 import { assert, ConcordError, type Clock } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
+import { assertCommit } from "../commit-invariants.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRowAs, encodeRow } from "../row-codec.ts";
 import { epochKey, epochSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import type { EpochRow } from "../rows.ts";
@@ -21,8 +24,10 @@ export interface HeldEpoch {
   readonly row: EpochRow;
 }
 
-export function heldEpoch(row: MetadataRow): HeldEpoch {
-  return { version: row.version, row: decodeRowAs("epoch", row.value) };
+export function heldEpoch({ key, version, value }: MetadataRow): HeldEpoch {
+  const row = decodeRowAs("epoch", value);
+  assert(compareBytes(key, epochKey(row.epoch)) === 0, "OGD3: the row of an epoch is at its number");
+  return { version, row };
 }
 
 export async function readEpoch(metadata: ObjectMetadata, epoch: number): Promise<HeldEpoch | undefined> {
@@ -64,13 +69,15 @@ export async function putEpoch(stores: EpochStores, observed: HeldEpoch | undefi
   const nowUs = stores.clock.nowUs();
   const floor = (observed?.version.commit ?? 0n) + 1n;
   const version: RowVersion = { commit: floor > nowUs ? floor : nowUs, guid: await stores.guids.next() };
+  const commit: MetadataCommit = {
+    partition: SYSTEM_PARTITION,
+    conditions: [{ key, version: observed?.version }],
+    writes: [{ kind: "put", row: { key, version, value: encodeRow(row) } }],
+  };
+  assertCommit(commit);
   let cause: unknown;
   for (let attempt = 0; attempt < EPOCH_ROW_ATTEMPTS; attempt += 1) {
-    const outcome = await stores.metadata.commit({
-      partition: SYSTEM_PARTITION,
-      conditions: [{ key, version: observed?.version }],
-      writes: [{ kind: "put", row: { key, version, value: encodeRow(row) } }],
-    });
+    const outcome = await stores.metadata.commit(commit);
     if (outcome.kind === "committed") return { kind: "written", held: { version, row } };
     if (outcome.kind === "unknown") {
       cause = outcome.cause;
@@ -103,7 +110,7 @@ export async function listEpochs(metadata: ObjectMetadata): Promise<readonly Hel
     const page = await metadata.range(SYSTEM_PARTITION, { from: after, to, limit: EPOCH_PAGE });
     all.push(...page.map(heldEpoch));
     if (page.length < EPOCH_PAGE) return all;
-    after = epochKey(all.at(-1)!.row.epoch + 1);
+    after = assertForward(after, epochKey(all.at(-1)!.row.epoch + 1));
   }
 }
 

@@ -68,6 +68,7 @@ export class GatewayEpoch {
   #heartbeat: Timer | undefined;
 
   constructor(options: EpochOptions, held: HeldEpoch) {
+    assert(!held.row.closed, "OGD3: names are taken from an epoch that is open");
     this.#options = options;
     this.#blockNames = blockNamesOf(options);
     this.#held = held;
@@ -170,6 +171,7 @@ export class GatewayEpoch {
     this.#stopping.abort();
     this.#heartbeat?.cancel();
     for (const taker of this.#takers) this.#refuse(taker, cause);
+    assert(this.#takers.size === 0, "no upload waits for a name of an epoch that ended");
   }
 
   #refuse(taker: Taker, cause: ConcordError): void {
@@ -224,6 +226,7 @@ export class GatewayEpoch {
     if (held === undefined) return undefined;
     this.#options.failpoint("object:after-block-mirrored");
     const block = { from, to: from + this.#blockNames };
+    assert(block.to <= held.row.reservedTo, "I10: a block is in the epoch's row before it is in the journal");
     await names.record(this.epoch, block);
     this.#options.failpoint("object:after-block-recorded");
     return block;
@@ -263,6 +266,7 @@ export class GatewayEpoch {
   }
 
   #scheduleHeartbeat(): void {
+    assert(this.#state === "open", "the row of an epoch says that its gateway lives as long as it is open");
     this.#heartbeat = this.#options.clock.setTimer(this.#options.heartbeatMs ?? EPOCH_HEARTBEAT_MS, () => {
       this.beat()
         .catch((thrown: unknown) => {

@@ -54,7 +54,10 @@ export class EpochNames {
 
   /** The lowest sequence that may have an unreferenced blob: the lowest unresolved one, or the next one. */
   get lowWater(): number {
-    for (const lowest of this.#unresolved) return lowest;
+    for (const lowest of this.#unresolved) {
+      assert(lowest < this.#next, "OGD7: the low-water mark is not above a name that was never taken");
+      return lowest;
+    }
     return this.#next;
   }
 }

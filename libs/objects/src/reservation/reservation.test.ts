@@ -171,6 +171,19 @@ test("take: no block is reserved in time: OVERLOADED; later it goes on", async (
   assert.equal(await epoch.take(), oidOf(1, BLOCK_NAMES));
 });
 
+test("stop: an upload waits for a name: DRAINING at once, although no block comes", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { options, metadata } = setUp();
+  const epoch = await openEpoch(options);
+  metadata.before = () => gate.promise;
+  await take(epoch, BLOCK_NAMES);
+  const waiting = codeOf(epoch.take());
+  const stopped = epoch.stop();
+  assert.equal(await waiting, "DRAINING");
+  gate.resolve();
+  await stopped;
+});
+
 test("take: below, at and above the limit of takers that wait: taken, taken, OVERLOADED; their time limits end with them", async () => {
   const { options, metadata, clock } = setUp();
   const epoch = await openEpoch(options);
