@@ -5,6 +5,7 @@ import { OBJECTS_BUCKETS_FAULTS } from "./objects-buckets.ts";
 import { OBJECTS_ROWS_FAULTS } from "./objects-rows.ts";
 import { OBJECTS_FAULTS } from "./objects.ts";
 import { OBJECTS_PASSES_FAULTS } from "./objects-passes.ts";
+import { OBJECTS_UPLOADS_FAULTS } from "./objects-uploads.ts";
 import { TRANSACTIONS_FAULTS } from "./transactions.ts";
 
 export const ASSERTION_FAULTS: readonly AssertionFault[] = [
@@ -14,5 +15,6 @@ export const ASSERTION_FAULTS: readonly AssertionFault[] = [
   ...OBJECTS_BUCKETS_FAULTS,
   ...OBJECTS_ROWS_FAULTS,
   ...OBJECTS_PASSES_FAULTS,
+  ...OBJECTS_UPLOADS_FAULTS,
   ...TRANSACTIONS_FAULTS,
 ];

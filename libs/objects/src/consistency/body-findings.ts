@@ -1,9 +1,10 @@
 // Bodies beside rows against the rows that say so: which are not there, and which no version names (I23).
 import { sameVersion, type MetadataRow } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import { commitRepeatable } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { sealedLength } from "../encryption/frames.ts";
+import { assertAnswered } from "../page-invariants.ts";
 import { decodeRow, type Row } from "../row-codec.ts";
 import { bodyKey, headKey, isBodyKey, keyOfBody, keyOfObject, nullVersionKey, versionKey } from "../row-keys.ts";
 import type { StoredObject } from "../rows.ts";
@@ -33,6 +34,7 @@ export async function missingBodies(
     const some = objects.slice(at, at + BODIES_AT_ONCE);
     const keys = some.map(([found, { content }]) => bodyKey(keyOfObject(found.key), content.guid));
     const bodies = await metadata.read(partition, keys);
+    assertAnswered(bodies, some);
     for (const [nth, [found, row]] of some.entries()) {
       const reason = wrongWith(row, bodies[nth]);
       if (reason === undefined) continue;
@@ -84,6 +86,7 @@ export async function strayBodies(
           partition,
           unnamed.map(({ key }) => key),
         );
+  assertAnswered(still, unnamed);
   return unnamed
     .filter(({ version }, at) => sameVersion(still[at]?.version, version))
     .map(({ key, value }) => ({ partition, rowKey: key, key: keyOfBody(key), lengthBytes: lengthOf(value) }));
@@ -139,6 +142,7 @@ const sameBytes = (left: Uint8Array, right: Uint8Array): boolean =>
 
 /** Removes one that `strayBodies` found: no reference to it can come, so nothing else is a condition. False: it is gone already. */
 export async function removeStray(context: ObjectStoreContext, { partition, rowKey }: StrayBody): Promise<boolean> {
+  assert(isBodyKey(rowKey), "I23: no row but a body's goes as a body that nothing names");
   const [found] = await context.metadata.read(partition, [rowKey]);
   if (found === undefined) return false;
   const { kind } = await commitRepeatable(context, {

@@ -1,8 +1,9 @@
 import type { BlobDescription, Oid } from "@concord/ports";
 import { parseOid } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { partitionOf } from "../recovery/decide-blobs.ts";
 import { isNamed } from "../recovery/older-versions.ts";
 import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
@@ -91,7 +92,9 @@ async function listBlobs(context: ObjectStoreContext): Promise<readonly Oid[]> {
       const page = await context.data.list({ epoch, fromSequence: from, limit: PAGE });
       blobs.push(...page);
       if (page.length < PAGE) break;
-      from = parseOid(page.at(-1)!).sequence + 1;
+      const next = parseOid(page.at(-1)!).sequence + 1;
+      assert(next > from, "a page of an epoch's blobs begins behind the one before it");
+      from = next;
     }
   }
   return blobs;
@@ -118,7 +121,7 @@ async function scanPartition(context: ObjectStoreContext, partition: string, nam
     named.strayBodies.push(...(await strayBodies(context, partition, page)));
     for (const { blobs } of await strayParts(context, partition, page)) for (const blob of blobs) named.strayParts.set(blob.oid, blob);
     if (page.length < PAGE) return;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }
 

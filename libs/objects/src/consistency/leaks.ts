@@ -1,7 +1,8 @@
 // Blobs against rows: which of a page no row names and no collection or recovery looks at again.
 import { parseOid, type BlobDescription, type Oid } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertAnswered } from "../page-invariants.ts";
 import { GarbageIndex, partitionOf } from "../recovery/decide-blobs.ts";
 import { namedByOlder, names, rowKeyOf } from "../recovery/older-versions.ts";
 import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
@@ -30,10 +31,11 @@ export async function leakedOf(
 ): Promise<readonly DescribedLeak[]> {
   // After the listing: the epoch of each blob had its row before the blob was made.
   const epochs = new Map((await listEpochs(context.metadata)).map(({ row }) => [row.epoch, resolvedTo(row)] as const));
-  const resolved = oids.filter((oid) => {
+  const isResolved = (oid: Oid): boolean => {
     const { epoch, sequence } = parseOid(oid);
     return sequence < (epochs.get(epoch) ?? Number.POSITIVE_INFINITY);
-  });
+  };
+  const resolved = oids.filter(isResolved);
   const unnamed: { readonly leak: DescribedLeak; readonly partition: string }[] = [];
   for (const [partition, leaks] of await byPartition(context, await inspectAll(context, resolved, onUnreadable))) {
     const rows = await readableRows(context, partition, leaks);
@@ -46,6 +48,10 @@ export async function leakedOf(
   const garbage = new GarbageIndex(context);
   const left: DescribedLeak[] = [];
   for (const { leak, partition } of unnamed) if (!(await garbage.has(partition, leak.oid)) && garbage.isWhole) left.push(leak);
+  assert(
+    left.every(({ oid }) => isResolved(oid)),
+    "OGD7: a blob whose name is not resolved is no leak",
+  );
   // Collected meanwhile, its GC entry with it.
   return await inspectAll(
     context,
@@ -103,6 +109,7 @@ async function readableRows(
   const keys = leaks.map(({ description }) => rowKeyOf(description));
   try {
     const rows = await context.metadata.read(partition, keys);
+    assertAnswered(rows, keys);
     return rows.map((row) => (oid) => orTrue(() => names(row, oid)));
   } catch (thrown) {
     if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;

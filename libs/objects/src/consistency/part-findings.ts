@@ -4,6 +4,7 @@ import { toConcordError } from "@concord/runtime";
 import { commitRepeatable, putGarbage } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { useOfUpload } from "../multipart/object-of-upload.ts";
+import { assertForward } from "../page-invariants.ts";
 import { afterKey, headKey, isPartKey, partSpan, uploadOfKey } from "../row-keys.ts";
 import type { LeakedBlob } from "./check.ts";
 import { STRAY_LOOKS } from "./limits.ts";
@@ -71,7 +72,7 @@ async function blobsOf(context: ObjectStoreContext, partition: string, key: stri
       if (blob !== undefined) blobs.push(blob);
     }
     if (page.length < PAGE) return blobs;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }
 

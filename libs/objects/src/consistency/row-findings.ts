@@ -2,6 +2,7 @@
 import { sameVersion, type BlobState, type MetadataRow, type Oid } from "@concord/ports";
 import { toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertAnswered, assertForward } from "../page-invariants.ts";
 import { decodeRow, referencesOf, type Row } from "../row-codec.ts";
 import { afterKey, garbageSpan, keyOfObject, partKey, partSpan } from "../row-keys.ts";
 import { sealedLength } from "../encryption/frames.ts";
@@ -89,6 +90,7 @@ export async function danglingOf(
     partition,
     suspects.map(({ found }) => found.key),
   );
+  assertAnswered(rows, suspects);
   const confirmed = suspects.filter(({ dangling }, at) => {
     const now = rows[at];
     const row = now === undefined ? undefined : readableRow(now);
@@ -118,7 +120,7 @@ export async function garbageUploads(context: ObjectStoreContext, partition: str
       if (row?.kind === "garbage" && row.what.kind === "upload") spans.push(partSpan(row.key, row.what.uploadId).from);
     }
     if (page.length < PAGE) return spans;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }
 
@@ -138,6 +140,7 @@ async function missingParts(
   for (let at = 0; at < content.parts.length; at += PAGE) {
     const wanted = content.parts.slice(at, at + PAGE).map(({ number }) => partKey(key, content.uploadId, number));
     const found = await context.metadata.read(partition, wanted);
+    assertAnswered(found, wanted);
     if (!found.includes(undefined)) continue;
     const [now] = await context.metadata.read(partition, [object.key]);
     const stillThere = now !== undefined && sameVersion(now.version, object.version);

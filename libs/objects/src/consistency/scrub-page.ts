@@ -1,8 +1,9 @@
 // One page of a scrub: rows against blobs, then blobs against rows (OGD9).
 import { parseOid, type MetadataRow, type Oid } from "@concord/ports";
-import { toConcordError, toHex, unreachable } from "@concord/runtime";
+import { assert, toConcordError, toHex, unreachable } from "@concord/runtime";
 import { findBucket, scanBuckets } from "../bucket-row.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertOnward } from "../page-invariants.ts";
 import { decideBlobs } from "../recovery/decide-blobs.ts";
 import { afterKey, bucketPartition, contentSpan } from "../row-keys.ts";
 import type { ScrubCounts, ScrubPlace } from "../rows.ts";
@@ -60,6 +61,16 @@ export const FIRST_PLACE = { kind: "rows", bucket: "", shard: 0, from: contentSp
 export async function scrubPage(
   context: ObjectStoreContext,
   place: Exclude<ScrubPlace, { readonly kind: "ended" }>,
+  options: ScrubPageOptions,
+): Promise<ScrubbedPage> {
+  const page = await pageAt(context, place, options);
+  assertOnward(place, page.next);
+  return page;
+}
+
+async function pageAt(
+  context: ObjectStoreContext,
+  place: Parameters<typeof scrubPage>[1],
   options: ScrubPageOptions,
 ): Promise<ScrubbedPage> {
   switch (place.kind) {
@@ -120,6 +131,8 @@ async function scrubRows(
     damaged,
     unreadableRows: unreadable.length,
   };
+  const met = counts.leaked + counts.dangling + counts.damaged + counts.unreadableRows;
+  assert(findings.length === met, "OGD9: each finding about a row is counted once");
   return { next: rowsBehind(bucket, shard, page, whole), counts, findings };
 }
 
@@ -153,6 +166,7 @@ function bounded(page: readonly MetadataRow[]): readonly MetadataRow[] {
     bytes += (row === undefined ? undefined : blobOf(row))?.lengthBytes ?? 0;
     return false;
   });
+  assert(end !== 0, "a page of a scrub has a row");
   return end < 0 ? page : page.slice(0, end);
 }
 
@@ -177,7 +191,12 @@ function reading(context: ObjectStoreContext, { meter, passesOver }: ScrubPageOp
     try {
       const wrong = await inspect(oid, lengthBytes);
       if (wrong !== undefined) return wrong;
-      for await (const chunk of context.data.read(oid, 0, lengthBytes)) await meter(chunk.length);
+      let readBytes = 0;
+      for await (const chunk of context.data.read(oid, 0, lengthBytes)) {
+        readBytes += chunk.length;
+        await meter(chunk.length);
+      }
+      assert(readBytes === lengthBytes, "OGD9: a blob is sound once every byte was read");
       return undefined;
     } catch (thrown) {
       if (toConcordError(thrown).code === "CORRUPT_DATA") return "damaged";
@@ -209,6 +228,7 @@ async function scrubBlobs(
     ...leaked.map(({ oid, lengthBytes, description: { bucket, key } }) => ({ kind: "leaked", oid, bucket, key, lengthBytes }) as const),
     ...Array.from(unreadable, (oid) => ({ kind: "unreadable", oid }) as const),
   ];
+  assert(findings.length === counts.leaked + unreadable.size, "OGD9: each finding about a blob is counted once");
   return { next: await blobsBehind(context, epoch, oids), counts, findings };
 }
 

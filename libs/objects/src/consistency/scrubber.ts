@@ -1,7 +1,8 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
-import { ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertGrown } from "../page-invariants.ts";
 import { PassTurn } from "../pass-turn.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { scrubKey, SYSTEM_PARTITION } from "../row-keys.ts";
@@ -64,6 +65,7 @@ export class Scrubber {
     this.#turns = new PassTurn({ context, deadAfterMs: SCRUB_DEAD_AFTER_MS, isAlone: isAlone ?? false });
     this.#intervalMs = intervalMs ?? SCRUB_INTERVAL_MS;
     this.#bytesPerSecond = bytesPerSecond ?? SCRUB_BYTES_PER_SECOND;
+    assert(this.#bytesPerSecond > 0, "a pass has a rate");
   }
 
   start(): void {
@@ -180,6 +182,7 @@ export class Scrubber {
       if (this.#aheadMs < SCRUB_PAUSE_MS) return;
       const pauseMs = Math.floor(this.#aheadMs);
       this.#aheadMs -= pauseMs;
+      assert(this.#aheadMs >= 0, "a pass pauses for no longer than it is ahead");
       await sleep(this.#context.clock, pauseMs, this.#stopping.signal);
       this.#stopping.signal.throwIfAborted();
     };
@@ -194,10 +197,12 @@ export class Scrubber {
       this.#findings.push(finding);
     }
     this.#findings.splice(0, this.#findings.length - SCRUB_FINDINGS_KEPT);
+    assert(this.#findings.length <= SCRUB_FINDINGS_KEPT, "a bounded number of findings is kept");
   }
 }
 
 function added(left: ScrubCounts, right: ScrubCounts): ScrubCounts {
+  assertGrown(right);
   const names = Object.keys(left) as (keyof ScrubCounts)[];
   return Object.fromEntries(names.map((name) => [name, left[name] + right[name]])) as unknown as ScrubCounts;
 }

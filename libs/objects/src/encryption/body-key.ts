@@ -1,6 +1,6 @@
 // What one body, of an object or of a part, is encrypted with while it is stored.
 import type { Oid } from "@concord/ports";
-import { toHex } from "@concord/runtime";
+import { assert, toHex } from "@concord/runtime";
 import type { StoredChecksum } from "../rows.ts";
 import { sealChecksum, type DataKey } from "./data-keys.ts";
 import { frameKeyOf, FrameSealer } from "./frames.ts";
@@ -17,6 +17,8 @@ export interface BodyKey {
 }
 
 export function sealerOf({ key, part, guid }: BodyKey, oid: Oid | undefined): FrameSealer {
+  assert(part === 0 || oid !== undefined, "OGD24: a part is a blob");
+  assert(part > 0 || guid === key.encryption.guid, "OGD24: what is encrypted of an object is bound to its put");
   return new FrameSealer(frameKeyOf(key.cipher, key.bytes, { object: key.encryption.guid, part, guid, oid }));
 }
 

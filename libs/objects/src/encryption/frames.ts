@@ -67,7 +67,9 @@ function placed({ associated }: FrameKey, index: number, last: boolean): { reado
 
 function sealFrame(key: FrameKey, index: number, last: boolean, plain: Uint8Array): Uint8Array {
   const { associated, nonce } = placed(key, index, last);
-  return key.cipher.seal(key.key, nonce, associated, plain);
+  const sealed = key.cipher.seal(key.key, nonce, associated, plain);
+  assert(sealed.length === plain.length + CIPHER_TAG_BYTES, "I22: a sealed frame is longer by its tag");
+  return sealed;
 }
 
 /** CORRUPT_DATA: these are not the bytes that were sealed there. */
@@ -75,6 +77,7 @@ function openFrame(key: FrameKey, index: number, last: boolean, sealed: Uint8Arr
   const { associated, nonce } = placed(key, index, last);
   const plain = key.cipher.open(key.key, nonce, associated, sealed);
   if (plain === undefined) throw new ConcordError("CORRUPT_DATA", `frame ${index} of encrypted data is not what was stored`);
+  assert(plain.length === sealed.length - CIPHER_TAG_BYTES, "I22: an opened frame is shorter by its tag");
   return plain;
 }
 
@@ -133,6 +136,7 @@ export function frameSpanOf(totalBytes: number, offset: number, lengthBytes: num
   const behind = lengthBytes === 0 ? first + 1 : Math.ceil((offset + lengthBytes) / FRAME_BYTES);
   const start = first * SEALED_FRAME_BYTES;
   const end = behind === framesTotal ? sealedLength(totalBytes) : behind * SEALED_FRAME_BYTES;
+  assert(end > start && end <= sealedLength(totalBytes), "I22: the frames of a span are within the sealed blob");
   return {
     first,
     frames: behind - first,
@@ -191,6 +195,7 @@ class FrameOpener {
     for (let at = 0; at < chunk.length;) {
       const frameBytes = this.#nextFrameBytes();
       const count = Math.min(frameBytes - this.#partialBytes, chunk.length - at);
+      assert(count > 0 && this.#partialBytes + count <= frameBytes, "no more of a frame is kept than it has");
       const isWhole = this.#partialBytes + count === frameBytes;
       // A frame that is whole in this chunk is opened where it is.
       const inPlace = isWhole && this.#partialBytes === 0;
@@ -221,6 +226,7 @@ class FrameOpener {
   #openNext(sealed: Uint8Array): Uint8Array {
     const { first, framesTotal, skip, wanted } = this.#span;
     const index = first + this.#opened;
+    assert(index < framesTotal, "OGD24: no frame is opened behind the last one");
     const plain = openFrame(this.#key, index, index === framesTotal - 1, sealed);
     const from = Math.max(0, skip - this.#openedBytes);
     const to = Math.min(plain.length, skip + wanted - this.#openedBytes);
@@ -237,5 +243,6 @@ function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
     whole.set(part, at);
     at += part.length;
   }
+  assert(at === length, "what was opened is given out whole");
   return whole;
 }

@@ -4,6 +4,7 @@ import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
 import { changeObject } from "../change-object.ts";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRow, decodeRowAs, type Row } from "../row-codec.ts";
 import {
   afterKey,
@@ -101,6 +102,7 @@ export async function rotationPass(context: ObjectStoreContext, pace: (rows: num
       }
     }
   }
+  assert(counts.wrapped + counts.left <= counts.looked, "a row that is wrapped anew or left was looked at");
   return counts;
 }
 
@@ -114,7 +116,7 @@ async function* pages(
     const rows = await context.metadata.range(partition, { from, to, limit: PAGE_ROWS, onUnreadable: () => undefined });
     if (rows.length > 0) yield rows;
     if (rows.length < PAGE_ROWS) return;
-    from = afterKey(rows.at(-1)!.key);
+    from = assertForward(from, afterKey(rows.at(-1)!.key));
   }
 }
 
@@ -165,9 +167,10 @@ async function wrapUpload(
   { key: rowKey, version }: MetadataRow,
   row: UploadRow,
 ): Promise<boolean> {
-  const { key } = uploadOfKey(rowKey);
+  const { key, uploadId } = uploadOfKey(rowKey);
   const encryption = row.encryption && (await rewrapped(context, row.encryption, { bucket, key }));
   if (encryption === undefined) return false;
+  assert(encryption.guid === uploadId, "I21: parts keep the key that they are encrypted with");
   const partition = bucketPartition(bucket, shard);
   const [header] = await context.metadata.read(partition, [headerKey()]);
   const next = nextVersion(version, context.clock, await context.guids.next());

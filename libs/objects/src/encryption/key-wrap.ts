@@ -1,7 +1,7 @@
 // A data key as it is stored: encrypted under another key. Each wrap has a key of its own, of that key and a salt, so that no nonce repeats
 // however many keys are wrapped.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
-import { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, ConcordError, type Cipher, type Random } from "@concord/runtime";
+import { assert, CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, ConcordError, type Cipher, type Random } from "@concord/runtime";
 
 export const DATA_KEY_BYTES = CIPHER_KEY_BYTES;
 const VERSION = 1;
@@ -13,6 +13,7 @@ const FINGERPRINT_LABEL = "concord key fingerprint 1";
 
 /** Version, fingerprint of the wrapping key, salt, encrypted data key with its tag. */
 export function wrapKey(cipher: Cipher, random: Random, wrapping: Uint8Array, dataKey: Uint8Array, associated: Uint8Array): Uint8Array {
+  assert(dataKey.length === DATA_KEY_BYTES, "I21: a data key that is wrapped is whole");
   const salt = random.bytes(SALT_BYTES);
   const sealed = cipher.seal(keyOfWrap(cipher, wrapping, salt), NONCE, associated, dataKey);
   return new ByteWriter().u8(VERSION).raw(fingerprintOf(cipher, wrapping)).raw(salt).raw(sealed).finish();

@@ -1,6 +1,7 @@
 import type { MessageSink } from "@concord/ports";
 import { assert, backoffMs, ConcordError, sleep, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward, assertGrown } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, bucketPartition, bucketSpan, SYSTEM_PARTITION, usageKey, type EventTarget } from "../row-keys.ts";
 import type { BucketRow } from "../rows.ts";
@@ -207,7 +208,7 @@ export class EventDelivery {
         if (row.settings?.documents[EVENTS_DOCUMENT] !== undefined) yield row;
       }
       if (rows.length < EVENT_BUCKETS_PAGE) return;
-      from = afterKey(rows.at(-1)!.key);
+      from = assertForward(from, afterKey(rows.at(-1)!.key));
     }
   }
 
@@ -218,6 +219,7 @@ export class EventDelivery {
     if (this.#aheadMs < EVENT_PAUSE_MS) return;
     const pauseMs = Math.floor(this.#aheadMs);
     this.#aheadMs -= pauseMs;
+    assert(this.#aheadMs >= 0, "a delivery pauses for no longer than it is ahead");
     await sleep(context.clock, pauseMs, this.#stopping.signal);
     this.#stopping.signal.throwIfAborted();
   }
@@ -226,6 +228,7 @@ export class EventDelivery {
 const nameOf = ({ tenant, target }: EventTarget): string => JSON.stringify([tenant, target]);
 
 function added(left: DeliveryReport, right: DeliveryReport): DeliveryReport {
+  assertGrown(right);
   return {
     accepted: left.accepted + right.accepted,
     duplicate: left.duplicate + right.duplicate,

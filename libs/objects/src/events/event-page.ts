@@ -3,6 +3,7 @@ import { compareBytes } from "@concord/codec";
 import { sameVersion, type MessageSink, type MetadataRow, type SinkAnswer, type SinkMessage } from "@concord/ports";
 import { assert, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, eventSpan, targetOfEvent, type EventTarget } from "../row-keys.ts";
 import type { EventRow } from "../rows.ts";
@@ -63,7 +64,7 @@ export async function deliverShard(context: ObjectStoreContext, options: PageOpt
     const outcome = await deliverPage(context, options, to, page);
     for (const name of Object.keys(total) as (keyof PageOutcome)[]) total[name] += outcome[name];
     // The next target's events are behind all of this one's.
-    from = outcome.isFailed ? end : afterKey(page.at(-1)!.key);
+    from = assertForward(from, outcome.isFailed ? end : afterKey(page.at(-1)!.key));
   }
 }
 
@@ -90,7 +91,9 @@ async function deliverPage(
   else options.worked(to);
   const count = (answer: SinkAnswer): number => (removed ? answers.filter((one) => one === answer).length : 0);
   const [accepted, duplicate] = [count("accepted"), count("duplicate")];
-  return { accepted, duplicate, dropped, kept: rows.length - dropped - accepted - duplicate, isFailed: false };
+  const kept = rows.length - dropped - accepted - duplicate;
+  assert(kept >= 0, "OGD19: an event of a page is sent, dropped or kept, and once");
+  return { accepted, duplicate, dropped, kept, isFailed: false };
 }
 
 function waitingOf(row: MetadataRow, target: string): WaitingEvent {
@@ -129,7 +132,12 @@ function messageId({ version }: MetadataRow, { bucket, bucketCreatedMs, rule }: 
   return `s3:${bucket}:${bucketCreatedMs}:${orderText(version)}:${rule}`;
 }
 
-async function drop(context: ObjectStoreContext, { partition }: PageOptions, overdue: readonly Waiting[]): Promise<number> {
+async function drop(
+  context: ObjectStoreContext,
+  { partition, overdue: policy }: PageOptions,
+  overdue: readonly Waiting[],
+): Promise<number> {
+  assert(policy === "drop", "OGD19: an event that was not delivered goes only where its operator says so");
   if (overdue.length === 0 || !(await remove(context, partition, overdue))) return 0;
   for (const { row, event } of overdue)
     context.log.error("an event was too old to be sent, and is dropped", { id: messageId(row, event), target: event.target });

@@ -5,9 +5,9 @@ import { putGarbage, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { encodeRow } from "../row-codec.ts";
 import { eventKey, lastNumberKey, usageKey } from "../row-keys.ts";
-import type { EventCause, EventName, EventRow, StoredObject } from "../rows.ts";
+import type { EventCause, EventName, EventRow, ShardEvents, StoredObject } from "../rows.ts";
 import type { ShardView } from "../shard-view.ts";
-import { eventRulesOf, fittingRule, isAbout } from "./rules.ts";
+import { eventRulesOf, fittingRule, isAbout, type EventRule } from "./rules.ts";
 
 export interface Change {
   readonly name: EventName;
@@ -24,9 +24,11 @@ const UNKNOWN_CAUSE: EventCause = { principal: "", address: "", requestId: "" };
 export async function eventWrites(context: ObjectStoreContext, view: ShardView, change: Change): Promise<readonly MetadataWrite[]> {
   const { events, shards } = view.header.row;
   if (events === undefined) return [];
-  const fitting = fittingRule(eventRulesOf(events.rules), change.name, view.key);
+  const fitting = fittingRule(rulesOf(events), change.name, view.key);
   if (fitting === undefined) return [];
   await context.outbox.admit(context, view.partition, shards);
+  const isThere = change.object !== undefined;
+  assert(isThere || !change.name.startsWith("ObjectCreated:"), "OGD19: the event of a new object tells which it is");
   const { createdMs, tenant, region } = events;
   const row: EventRow = {
     kind: "event",
@@ -50,10 +52,17 @@ export async function eventWrites(context: ObjectStoreContext, view: ShardView, 
   return [{ kind: "put", row: { key, version: change.number, value } }, countEvents(1, bytes)];
 }
 
+/** A bucket without rules has headers without them, and writes nothing else than ever. */
+function rulesOf({ rules }: ShardEvents): readonly EventRule[] {
+  const all = eventRulesOf(rules);
+  assert(all.length > 0, "a header that tells of events has rules");
+  return all;
+}
+
 /** Before a body is read that would be refused after it. */
 export async function admitEvent(context: ObjectStoreContext, view: ShardView, name: EventName): Promise<void> {
   const { events, shards } = view.header.row;
-  if (events === undefined || fittingRule(eventRulesOf(events.rules), name, view.key) === undefined) return;
+  if (events === undefined || fittingRule(rulesOf(events), name, view.key) === undefined) return;
   await context.outbox.admit(context, view.partition, shards);
 }
 
@@ -99,5 +108,5 @@ function removalOfNumber(found: MetadataRow | undefined): readonly MetadataWrite
 
 function hasNumbers({ header, key }: ShardView): boolean {
   const { events } = header.row;
-  return events !== undefined && eventRulesOf(events.rules).some((rule) => isAbout(rule, key));
+  return events !== undefined && rulesOf(events).some((rule) => isAbout(rule, key));
 }

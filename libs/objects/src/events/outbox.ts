@@ -1,5 +1,5 @@
 import type { MetadataCommit } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { isEventKey, usageKey } from "../row-keys.ts";
 import { OUTBOX_SHARDS_REMEMBERED } from "./limits.ts";
@@ -68,5 +68,7 @@ export class Outbox {
 
 /** Of a shard's usage: behind objects and their bytes come events that wait and their bytes. */
 export function waitingOf(counters: readonly bigint[]): { readonly events: number; readonly bytes: number } {
-  return { events: Number(counters[2] ?? 0n), bytes: Number(counters[3] ?? 0n) };
+  const [events, bytes] = [Number(counters[2] ?? 0n), Number(counters[3] ?? 0n)];
+  assert(events >= 0 && bytes >= 0, "OGD19: events are counted by the commits that write and remove them");
+  return { events, bytes };
 }

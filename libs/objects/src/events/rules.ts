@@ -1,4 +1,5 @@
 // Event rules of a bucket: which commits are announced, and to which target. Pure functions.
+import { assert } from "@concord/runtime";
 import type { BucketRow, EventName, ShardEvents } from "../rows.ts";
 import { EVENT_RULES_CACHED_MAX } from "./limits.ts";
 
@@ -62,7 +63,9 @@ export interface FittingRule {
 }
 
 export function fittingRule(rules: readonly EventRule[], name: EventName, key: string): FittingRule | undefined {
-  const at = rules.findIndex((rule) => isAbout(rule, key) && rule.events.some((pattern) => covers(pattern, name)));
+  const fits = (rule: EventRule): boolean => isAbout(rule, key) && rule.events.some((pattern) => covers(pattern, name));
+  const at = rules.findIndex(fits);
+  assert(at === rules.findLastIndex(fits), "OGD19: a change is announced once: one rule fits it");
   return at === -1 ? undefined : { rule: rules[at]!, at };
 }
 

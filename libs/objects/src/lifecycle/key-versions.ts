@@ -1,6 +1,7 @@
 import { sameVersion, type MetadataRow } from "@concord/ports";
 import type { ObjectStoreContext } from "../context.ts";
 import { versionOf, type VersionRow } from "../head-row.ts";
+import { assertForward } from "../page-invariants.ts";
 import { afterKey, headKey, nullVersionKey, versionsOfKeySpan } from "../row-keys.ts";
 import type { Versioned } from "../shard-view.ts";
 import { isNewer, nameOf } from "../versions.ts";
@@ -62,6 +63,6 @@ async function* versionRows(
     const page = await metadata.range(partition, { from, to, limit: LIFECYCLE_VERSIONS_PAGE });
     yield* page;
     if (page.length < LIFECYCLE_VERSIONS_PAGE) return;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
 }

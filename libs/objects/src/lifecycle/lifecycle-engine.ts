@@ -2,6 +2,7 @@ import { sameVersion } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertGrown } from "../page-invariants.ts";
 import { PassTurn } from "../pass-turn.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { lifecycleKey, SYSTEM_PARTITION } from "../row-keys.ts";
@@ -180,6 +181,7 @@ export class LifecycleEngine {
       if (this.#aheadMs < LIFECYCLE_PAUSE_MS) return;
       const pauseMs = Math.floor(this.#aheadMs);
       this.#aheadMs -= pauseMs;
+      assert(this.#aheadMs >= 0, "a lifecycle pass pauses for no longer than it is ahead");
       await sleep(this.#context.clock, pauseMs, this.#stopping.signal);
       this.#stopping.signal.throwIfAborted();
     };
@@ -194,6 +196,7 @@ export class LifecycleEngine {
 }
 
 function added(left: LifecycleCounts, right: LifecycleCounts): LifecycleCounts {
+  assertGrown(right);
   const names = Object.keys(left) as (keyof LifecycleCounts)[];
   return Object.fromEntries(names.map((name) => [name, left[name] + right[name]])) as unknown as LifecycleCounts;
 }

@@ -1,6 +1,6 @@
 // One page of a lifecycle pass: heads with the versions behind them, then open uploads, of one shard of one bucket.
 import type { MetadataRow } from "@concord/ports";
-import { toConcordError } from "@concord/runtime";
+import { assert, toConcordError } from "@concord/runtime";
 import { findBucket } from "../bucket-row.ts";
 import { isKnown } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -8,6 +8,7 @@ import { deleteObject } from "../delete-object.ts";
 import { versionOf, type VersionRow } from "../head-row.ts";
 import { isKept } from "../locks.ts";
 import { abortUpload } from "../multipart/abort-upload.ts";
+import { assertForward, assertOnward } from "../page-invariants.ts";
 import { decodeRow, decodeRowAs } from "../row-codec.ts";
 import {
   afterKey,
@@ -25,7 +26,7 @@ import type { Versioned } from "../shard-view.ts";
 import { nameOf, versionIdOf } from "../versions.ts";
 import { HeadChanged, olderVersions } from "./key-versions.ts";
 import { LIFECYCLE_AT_ONCE, LIFECYCLE_PAGE, LIFECYCLE_REMOVAL_ROWS, LIFECYCLE_VERSIONS_TRIES } from "./limits.ts";
-import { abortOf, expiryOf, lifecycleRulesOf, needsVersions, type JudgedVersion, type LifecycleRule } from "./rules.ts";
+import { abortOf, expiryOf, lifecycleRulesOf, needsVersions, type Expiry, type JudgedVersion, type LifecycleRule } from "./rules.ts";
 
 export type RowsPlace = Extract<LifecyclePlace, { readonly kind: "rows" }>;
 
@@ -68,6 +69,12 @@ interface Work extends LifecyclePageOptions {
 
 /** Each removal is a commit on exactly the row that was judged, by the rules that are in force when it commits. */
 export async function lifecyclePage(context: ObjectStoreContext, place: RowsPlace, options: LifecyclePageOptions): Promise<LifecyclePage> {
+  const page = await pageAt(context, place, options);
+  assertOnward(place, page.next);
+  return page;
+}
+
+async function pageAt(context: ObjectStoreContext, place: RowsPlace, options: LifecyclePageOptions): Promise<LifecyclePage> {
   const { bucket: name, shard, from } = place;
   const found = name === "" ? undefined : await findBucket(context, name);
   const rules = found === undefined || !isKnown(found.row) ? [] : lifecycleRulesOf(found.row.settings);
@@ -104,7 +111,7 @@ export async function bucketBehind({ metadata }: ObjectStoreContext, name: strin
       if (isKnown(row) && lifecycleRulesOf(row.settings).length > 0) return { ...FIRST_ROWS, bucket: row.name };
     }
     if (rows.length < LIFECYCLE_PAGE) return undefined;
-    from = afterKey(rows.at(-1)!.key);
+    from = assertForward(from, afterKey(rows.at(-1)!.key));
   }
 }
 
@@ -196,12 +203,18 @@ async function expireIfDue(
   await work.meter(LIFECYCLE_REMOVAL_ROWS);
   const exactly = { version, isCurrent };
   context.failpoint("lifecycle:before-removal");
+  assertDue(expiry, nowMs);
   await deleteObject(context, { bucket: bucket.name, key, versionId, exactly });
   context.failpoint("lifecycle:after-removal");
   if (object === undefined) counts.markers += 1;
   else if (isCurrent) counts.current += 1;
   else counts.nonCurrent += 1;
   if (versionId !== undefined || bucket.versioning === undefined) counts.bytes += object?.sizeBytes ?? 0;
+}
+
+/** Before anything goes: what a rule removed is not brought back. */
+function assertDue({ dueMs }: Expiry, nowMs: number): void {
+  assert(dueMs <= nowMs, "OGD18: nothing expires before it is due");
 }
 
 async function isLocked({ lockTime }: ObjectStoreContext, row: VersionRow): Promise<boolean> {
@@ -218,6 +231,7 @@ async function abortIfDue(work: Work, row: MetadataRow): Promise<void> {
   const expiry = abortOf(rules, { key, initiatedMs: upload.initiatedMs }, dayMs);
   if (expiry === undefined || expiry.dueMs > nowMs) return;
   await work.meter(LIFECYCLE_REMOVAL_ROWS);
+  assertDue(expiry, nowMs);
   await abortUpload(context, { bucket: bucket.name, key, uploadId });
   counts.uploads += 1;
 }

@@ -1,5 +1,5 @@
 // Lifecycle rules of a bucket and what they say of one version or upload: pure functions, shared by the passes and by answers' headers.
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import type { BucketSettings } from "../rows.ts";
 
 /** Name of the document of a bucket's settings: JSON of its rules. */
@@ -114,5 +114,9 @@ function dueOf({ expiration, nonCurrent }: LifecycleRule, { place, object, modif
 
 /** So many days later, and then the next midnight (UTC), as S3 counts. */
 function dayAfter(fromMs: number, days: number, dayMs: number): number {
-  return Math.ceil((fromMs + days * dayMs) / dayMs) * dayMs;
+  const earliestMs = fromMs + days * dayMs;
+  const dueMs = Math.ceil(earliestMs / dayMs) * dayMs;
+  // Beyond safe integers a due time is far away, and no more exact than they are.
+  assert(dueMs >= earliestMs || !Number.isSafeInteger(earliestMs), "OGD18: a rule waits for all of its days");
+  return dueMs;
 }

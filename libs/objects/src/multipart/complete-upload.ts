@@ -177,6 +177,13 @@ async function tryCommit(
   assert(isEncrypted === (object.encryption !== undefined), "OGD23: an object of encrypted parts says so");
   assert(isAcquiredBy(upload.row, guid), "I14, OGD11: an upload is completed by the request that acquired it");
   const { key, uploadId } = request;
+  assert(
+    object.content.kind === "parts" && object.content.uploadId === uploadId,
+    "OGD11: an object names the upload whose parts it is made of",
+  );
+  assert(state.parts.length === selected.named.length, "OGD11: a repeated complete is compared with the parts of the object");
+  const tells = object.checksum !== undefined && isEncrypted && object.encryption!.under.kind !== "managed";
+  assert(!tells, "OGD23: under a customer's or a service's key no checksum tells of the content");
   const version = object.version === undefined ? {} : { version: object.version };
   const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts, ...version };
   return await commitOrResolve(context, {

@@ -1,5 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { MetadataRow } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import type { ListedPart, ListedUpload, ObjectStore } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -71,6 +72,7 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
       rows.take();
       continue;
     }
+    assertPage(uploads.length + commonPrefixes.length, limit);
     if (uploads.length + commonPrefixes.length === limit) return { uploads, commonPrefixes, next: last };
     if (common === undefined) {
       uploads.push({ key, uploadId, initiatedMs, owner: acl?.owner });
@@ -82,7 +84,12 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
       last = { key: common, uploadId: undefined };
     }
   }
+  assertPage(uploads.length + commonPrefixes.length, limit);
   return { uploads, commonPrefixes, next: undefined };
+}
+
+function assertPage(listed: number, limit: number): void {
+  assert(listed <= limit, "a page of uploads has at most what was asked for");
 }
 
 /** The first upload that may count: with the prefix, and behind `after` and all that rolls up to the same common prefix. */

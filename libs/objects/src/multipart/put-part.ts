@@ -1,3 +1,4 @@
+import { compareBytes } from "@concord/codec";
 import { assert, ConcordError } from "@concord/runtime";
 import type { Copied, CopyDigest, CopySource, ObjectStore, Stored } from "../api.ts";
 import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
@@ -33,6 +34,7 @@ export async function putPart(
   const blob = { bucket: name.bucket, key: name.key, part: { uploadId: name.uploadId, number }, guid, replaces: seen.rows[0] };
   // Parts are blobs whatever their size: complete names them, and moves no bytes.
   const dataKey = await keyOfUpload(context, name, seen.upload.row, customerKey);
+  assert(dataKey === undefined || dataKey.encryption.guid === name.uploadId, "OGD24: parts are encrypted under the key of their upload");
   const target = { view: seen.view, blob, inlineBytesMax: -1 };
   const stored = await storeBody(context, body, { ...target, key: dataKey && { key: dataKey, part: number, guid } });
   context.failpoint("multipart:after-part-data");
@@ -89,6 +91,7 @@ async function tryCommit(context: ObjectStoreContext, { view, upload, rows }: Up
   const { name, number, guid, body } = part;
   const [old] = rows;
   const key = partKey(name.key, name.uploadId, number);
+  assert(old === undefined || compareBytes(old.key, key) === 0, "I5: a part replaces the one of its number");
   const replaced = old === undefined ? [] : [decodeRowAs("part", old.value).oid];
   assert(upload.row.state.kind === "open", "I14, OGD11: a part arrives while its upload is open");
   assert(!replaced.includes(row.oid), "I5: a part does not name the blob that it replaces");

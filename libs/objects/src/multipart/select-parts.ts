@@ -1,6 +1,7 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { ObjectStore } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
+import { assertForward } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { afterKey, numberOfPart, partSpan } from "../row-keys.ts";
 import type { NamedPart, PartRow, StoredChecksum, UploadRow } from "../rows.ts";
@@ -52,7 +53,7 @@ export async function readParts(
     const page = await context.metadata.range(view.partition, { from: at, to, limit: PART_PAGE });
     for (const row of page) parts.push({ number: numberOfPart(row.key), row: decodeRowAs("part", row.value) });
     if (page.length < PART_PAGE) return parts;
-    at = afterKey(page.at(-1)!.key);
+    at = assertForward(at, afterKey(page.at(-1)!.key));
   }
 }
 
@@ -64,6 +65,7 @@ export function selectParts(
   request: CompleteRequest,
 ): SelectedParts {
   const byNumber = new Map(arrived.map((part) => [part.number, part]));
+  assert(byNumber.size === arrived.length, "OGD11: of a number one part arrived");
   const named = request.parts.map((wanted) => {
     const part = byNumber.get(wanted.number);
     checkPart(wanted, part?.row);

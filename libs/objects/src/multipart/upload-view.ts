@@ -29,11 +29,14 @@ export async function viewUpload(
   rowKeys: readonly Uint8Array[],
 ): Promise<UploadView> {
   checkKey(key);
-  for (const rowKey of [uploadKey(key, uploadId), doneUploadKey(key, uploadId)]) {
+  for (const [at, rowKey] of [uploadKey(key, uploadId), doneUploadKey(key, uploadId)].entries()) {
     const view = await viewShard(context, purpose, bucket, key, [rowKey, ...rowKeys]);
     const [row, ...rows] = view.rows;
     // A row that is not there any more moved in the commit that completed the upload, so the second look finds it.
-    if (row !== undefined) return { view, upload: { version: row.version, row: decodeRowAs("upload", row.value) }, rows };
+    if (row === undefined) continue;
+    const upload = { version: row.version, row: decodeRowAs("upload", row.value) };
+    assert(at === 0 || upload.row.state.kind === "done", "I15: where only its id finds an upload it is done");
+    return { view, upload, rows };
   }
   throw uploadUnknown(uploadId);
 }
@@ -76,6 +79,7 @@ export async function changeState(
   writes: readonly MetadataWrite[] = [],
 ): Promise<Versioned<UploadRow> | undefined> {
   assert(upload.row.state.kind !== "done" && state.kind !== "done", "I15: an upload is done by the commit that moves its row");
+  assert(state.kind !== "open" || upload.row.state.kind === "completing", "OGD11: only an upload that is being completed is opened again");
   const rowKey = uploadKey(key, uploadId);
   const row: UploadRow = { ...upload.row, state };
   const version = nextVersion(upload.version, context.clock, await context.guids.next());
