@@ -1,11 +1,12 @@
 import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
-import { ConcordError, Rounds, toConcordError, type Disk, type Log } from "@concord/runtime";
+import { ConcordError, Rounds, toConcordError, type Checksum, type Disk, type Log } from "@concord/runtime";
+import { ClosedBelow } from "./closed-below.ts";
 import { KNOWN_FOLDERS_MAX, BLOBS_PER_FOLDER } from "./limits.ts";
 
 const ROOT = "pieces";
 const CLOSED = ".closed";
-/** A file in every epoch's folder, so that one call tells whether a closed one is there. */
-const MARK = "epoch";
+/** A file in every closed epoch's folder, so that one call tells whether one is there. */
+export const MARK = "epoch";
 /** Segments of a closed epoch: `packed`, and after each acquisition the next `packed-<generation>`. */
 const PACKED = "packed";
 const PACKED_NAME = /^packed(?:-(\d{1,5}))?$/;
@@ -25,11 +26,30 @@ export interface PackedPlace {
 
 export function packedPlace(epoch: number, closed: boolean, generation: number): PackedPlace {
   const parent = closed ? closedEpoch(epoch) : openEpoch(epoch);
-  return { path: `${parent}/${PACKED}${generation === 0 ? "" : `-${generation}`}`, parent, closed, generation };
+  return { path: `${parent}/${packedName(generation)}`, parent, closed, generation };
+}
+
+export const packedName = (generation: number): string => `${PACKED}${generation === 0 ? "" : `-${generation}`}`;
+
+/** Undefined: the name is not that of a folder of segments. */
+export function generationOf(name: string): number | undefined {
+  const found = PACKED_NAME.exec(name);
+  return found === null ? undefined : Number(found[1] ?? 0);
+}
+
+/** A folder of blobs that are files of their own. */
+export const isGroup = (name: string): boolean => FOLDER_NAME.test(name);
+
+export interface EpochFolder {
+  readonly epoch: number;
+  readonly closed: boolean;
+  readonly path: string;
 }
 
 export interface EpochFoldersOptions {
   readonly disk: Disk;
+  readonly checksum: Checksum;
+  readonly failpoint: (name: string) => void;
   readonly log: Log;
   /** A sync failed, and only a process that reads the folders anew may trust them again (I5). */
   readonly onFailed: (cause: ConcordError) => void;
@@ -51,11 +71,18 @@ export class EpochFolders {
   readonly #checks = new Map<number, Rounds>();
   /** By open epoch that we write: folders that may hold blobs. No other process makes any in it. */
   readonly #blobFolders = new Map<number, Promise<Set<string>>>();
-  /** Epochs known to be closed: they stay so. */
+  /** Epochs whose closed folder was seen: they stay closed. */
   readonly #closed = new Set<number>();
+  /** Fences epochs whose folders are gone (I11). */
+  readonly #closedBelow: ClosedBelow;
+  /** By open epoch that we write: the last file made in it. */
+  readonly #made = new Map<number, string>();
+  /** A file made in the open epoch before a look found it open: while its path is there, the epoch was not closed (I13). */
+  readonly #witnesses = new Map<number, string>();
 
-  constructor({ disk, log, onFailed }: EpochFoldersOptions) {
+  constructor({ disk, checksum, failpoint, log, onFailed }: EpochFoldersOptions) {
     this.#disk = disk;
+    this.#closedBelow = new ClosedBelow({ disk, checksum, failpoint, sync: (folder) => this.syncOrStop(folder) });
     this.#log = log;
     this.#onFailed = onFailed;
   }
@@ -83,7 +110,7 @@ export class EpochFolders {
   }
 
   async #readyFolder(epoch: number, folder: string): Promise<void> {
-    if (this.#closed.has(epoch)) throw fenced(epoch);
+    if (this.#isKnownClosed(epoch)) throw fenced(epoch);
     const known = this.#ready.get(folder);
     if (known !== undefined) return await known;
     const making = this.#make(epoch, folder);
@@ -149,10 +176,15 @@ export class EpochFolders {
 
   /** EPOCH_FENCED when the epoch was closed before the call. */
   async assertOpen(epoch: number): Promise<void> {
-    if (this.#closed.has(epoch)) throw fenced(epoch);
+    if (this.#isKnownClosed(epoch)) throw fenced(epoch);
     const check = this.#checks.get(epoch) ?? new Rounds(() => this.#look(epoch));
     this.#checks.set(epoch, check);
     await check.join();
+  }
+
+  /** A file whose name is never used again was made in the folder of our open epoch. */
+  made(epoch: number, path: string): void {
+    this.#made.set(epoch, path);
   }
 
   /** Where the blob may lie, in the order in which to look: it moves only from the first to the second. */
@@ -172,24 +204,52 @@ export class EpochFolders {
   /** Where the epoch's segments are now; a moment later they may have moved. Undefined: it has none. */
   async locatePacked(epoch: number): Promise<PackedPlace | undefined> {
     for (let attempt = 0; attempt < LOCATE_ATTEMPTS_MAX; attempt += 1) {
-      const closed = await this.isClosed(epoch);
+      const closed = await this.#isMarked(epoch);
       const parent = closed ? closedEpoch(epoch) : openEpoch(epoch);
       const generations = (await this.#disk.list(parent)).flatMap(({ name, kind }) => {
-        const found = kind === "folder" ? PACKED_NAME.exec(name) : null;
-        return found === null ? [] : [Number(found[1] ?? 0)];
+        return kind === "folder" ? (generationOf(name) ?? []) : [];
       });
       if (generations.length > 0) return packedPlace(epoch, closed, Math.max(...generations));
       // A folder that is renamed while its parent is read may be missed: absent is what stays absent.
-      if (!closed && !(await this.isClosed(epoch))) return undefined;
+      if (!closed && !(await this.#isMarked(epoch))) return undefined;
     }
     return undefined;
   }
 
+  /** Its folder says so, or the file in place of folders that are gone: that one is read last, since it is there before a folder goes (I11). */
   async isClosed(epoch: number): Promise<boolean> {
+    return this.#isKnownClosed(epoch) || (await this.#isMarked(epoch)) || epoch < (await this.#closedBelow.read());
+  }
+
+  /** Nothing of a closed epoch is left, or what is left is being removed: it has no blob. */
+  async isGone(epoch: number): Promise<boolean> {
+    return epoch < (await this.#closedBelow.read()) && !(await this.#hasMark(epoch));
+  }
+
+  /** Every epoch below is closed, whatever folders there are; 0: only folders say which are. CORRUPT_DATA. */
+  closedBelow(): Promise<number> {
+    return this.#closedBelow.read();
+  }
+
+  /** Durable. The answer may be higher. */
+  raiseClosedBelow(epoch: number): Promise<number> {
+    return this.#closedBelow.raise(epoch);
+  }
+
+  #isKnownClosed(epoch: number): boolean {
+    return epoch < this.#closedBelow.known || this.#closed.has(epoch);
+  }
+
+  async #isMarked(epoch: number): Promise<boolean> {
     if (this.#closed.has(epoch)) return true;
+    const marked = await this.#hasMark(epoch);
+    if (marked) this.#closed.add(epoch);
+    return marked;
+  }
+
+  async #hasMark(epoch: number): Promise<boolean> {
     const mark = await this.#disk.open(`${closedEpoch(epoch)}/${MARK}`);
     await mark?.close();
-    if (mark !== undefined) this.#closed.add(epoch);
     return mark !== undefined;
   }
 
@@ -199,12 +259,19 @@ export class EpochFolders {
     await this.syncRoot();
   }
 
+  /** Also the last one whose folder may be gone: no number is given out again. */
   async epochs(): Promise<readonly number[]> {
-    const named = (await this.#disk.list(ROOT)).flatMap(({ name }) => {
+    const named = (await this.listFolders()).map(({ epoch }) => epoch);
+    const below = await this.#closedBelow.read();
+    return [...new Set(below > 1 ? [...named, below - 1] : named)].sort((left, right) => left - right);
+  }
+
+  /** In order of their epochs. */
+  async listFolders(): Promise<readonly EpochFolder[]> {
+    return (await this.#disk.list(ROOT)).flatMap(({ name }) => {
       const found = EPOCH_NAME.exec(name);
-      return found === null ? [] : [Number.parseInt(found[1]!, 16)];
+      return found === null ? [] : { epoch: Number.parseInt(found[1]!, 16), closed: found[2] !== undefined, path: `${ROOT}/${name}` };
     });
-    return [...new Set(named)].sort((left, right) => left - right);
   }
 
   /** Names that are not ours (a system's own) are none of the epoch's blobs. */
@@ -268,8 +335,16 @@ export class EpochFolders {
     }
   }
 
+  /** One call while the witness is there. */
   async #look(epoch: number): Promise<void> {
+    const witness = this.#witnesses.get(epoch);
+    const there = witness === undefined ? undefined : await this.#disk.open(witness);
+    await there?.close();
+    if (there !== undefined) return;
+    // Made before this look: if it is made in a folder that was closed and came back, the look finds that.
+    const made = this.#made.get(epoch);
     if (await this.isClosed(epoch)) throw fenced(epoch);
+    if (made !== undefined) this.#witnesses.set(epoch, made);
   }
 
   async #syncMoving(epoch: number, oid: Oid): Promise<void> {
@@ -280,7 +355,13 @@ export class EpochFolders {
         if (!(await this.isClosed(epoch))) throw thrown;
       }
     }
-    await this.syncOrStop(closedFolder(oid));
+    const { sequence } = parseOid(oid);
+    // Its names were durable before the folder went (I12).
+    const isGone = async (): Promise<boolean> =>
+      !(await this.#disk.list(closedEpoch(epoch))).some(({ name }) => name === folderName(sequence));
+    await this.syncOrStop(closedFolder(oid), isGone).catch(async (thrown: unknown) => {
+      if (!(await isGone())) throw thrown;
+    });
   }
 
   /** Of our open epoch, after a failed sync. Throws EPOCH_FENCED, or `thrown` when the process must end. */

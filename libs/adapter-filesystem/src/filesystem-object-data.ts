@@ -3,6 +3,7 @@ import { parseOid, type ObjectData, type Oid, type OidRange, type BlobDescriptio
 import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
 import type { CombineChecksums } from "./digest.ts";
 import { EpochFolders } from "./epoch-folders.ts";
+import { EpochSweep } from "./epoch-sweep.ts";
 import { INDEXED_NEEDLES_MIN, PACK_BUFFER_BYTES_MAX, PACK_BYTES_MAX, SEGMENT_BYTES } from "./limits.ts";
 import { PackedEpoch } from "./packed-epoch.ts";
 import { PackBudget, PackingWriter } from "./packing-writer.ts";
@@ -40,6 +41,7 @@ export interface FilesystemOptions {
 export class FilesystemObjectData implements ObjectData {
   readonly #options: FilesystemOptions;
   readonly #folders: EpochFolders;
+  readonly #sweep: EpochSweep;
   readonly #packed = new Map<number, PackedEpoch>();
   readonly #budget: PackBudget;
   readonly #memory = new ReadMemory();
@@ -51,8 +53,9 @@ export class FilesystemObjectData implements ObjectData {
     this.#options = options;
     this.#packBytesMax = options.packBytesMax ?? 0;
     assert(this.#packBytesMax >= 0 && this.#packBytesMax <= PACK_BYTES_MAX, `packBytesMax is at most ${PACK_BYTES_MAX}`);
-    const { disk, log = silentLog, onFailed = () => undefined } = options;
-    this.#folders = new EpochFolders({ disk, log, onFailed });
+    const { disk, checksum, failpoint, log = silentLog, onFailed = () => undefined } = options;
+    this.#folders = new EpochFolders({ disk, checksum, failpoint, log, onFailed });
+    this.#sweep = new EpochSweep({ disk, folders: this.#folders, failpoint, log });
     this.#budget = new PackBudget(options.packBufferBytesMax ?? PACK_BUFFER_BYTES_MAX);
   }
 
@@ -133,6 +136,11 @@ export class FilesystemObjectData implements ObjectData {
     await this.#epoch(epoch).refresh();
   }
 
+  /** One call after the other. */
+  async releaseEpochs(below: number): Promise<void> {
+    await this.#sweep.run(below);
+  }
+
   /** Waits for background work on an epoch's segments. */
   compact(epoch: number): Promise<void> {
     return this.#epoch(epoch).compact();
@@ -147,6 +155,7 @@ export class FilesystemObjectData implements ObjectData {
     const path = await this.#folders.ready(oid);
     const file = await this.#options.disk.create(path).catch((thrown: unknown) => this.#folders.explain(oid, thrown));
     if (file === "exists") throw exists(oid);
+    this.#folders.made(parseOid(oid).epoch, path);
     this.#options.failpoint("piece:created");
     const { checksum, combine, failpoint } = this.#options;
     return new FileBlobWriter({ oid, description, file, checksum, combine, failpoint, settle: () => this.#folders.settle(oid) });

@@ -46,3 +46,7 @@ export const INDEXED_NEEDLES_MIN = 64;
 export const SEARCH_BYTES = 1024 * 1024;
 /** A view of an epoch that was moved while it was taken is taken again. */
 export const REFRESH_ATTEMPTS_MAX = 8;
+/** Folders of closed epochs that one pass looks at, and removes if they are empty. */
+export const EPOCHS_SWEPT_MAX = 64;
+/** A file that another process replaced meanwhile is looked for again. */
+export const FLOOR_ATTEMPTS_MAX = 8;

@@ -111,8 +111,15 @@ export class PackedView {
   async #tryRefresh(): Promise<boolean> {
     const { disk, folders, epoch } = this.#options;
     const place = await folders.locatePacked(epoch);
-    if (place === undefined) return true;
-    if (place.closed) this.#bounds ??= await this.#readBounds(place);
+    if (place === undefined) {
+      // What was known of it lay in a folder that is gone, and so is every blob (I12).
+      if (this.#view.place !== undefined && (await folders.isGone(epoch))) this.#view = emptyView(true);
+      return true;
+    }
+    if (place.closed) {
+      this.#bounds ??= await this.#readBounds(place);
+      if (this.#bounds === undefined) return false;
+    }
     const names = (await disk.list(place.path)).map(({ name }) => name);
     const listed = names.flatMap((name) => segmentOf(name) ?? []);
     const known = [...this.#view.segments.keys()];
@@ -140,12 +147,19 @@ export class PackedView {
     }
   }
 
-  async #readBounds(place: PackedPlace): Promise<Bounds> {
-    const { disk, folders, checksum, failpoint } = this.#options;
-    const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, folders, place, checksum, failpoint));
-    // Durable before any decision depends on them, also when another process wrote them.
-    await folders.syncOrStop(place.parent);
-    return bounds;
+  /** Undefined: the folder was moved or removed meanwhile. */
+  async #readBounds(place: PackedPlace): Promise<Bounds | undefined> {
+    const { disk, folders, epoch, checksum, failpoint } = this.#options;
+    const hasMoved = async (): Promise<boolean> => (await folders.locatePacked(epoch))?.path !== place.path;
+    try {
+      const bounds = (await readBounds(disk, place.parent, checksum)) ?? (await publishBounds(disk, folders, place, checksum, failpoint));
+      // Durable before any decision depends on them, also when another process wrote them.
+      await folders.syncOrStop(place.parent, hasMoved);
+      return bounds;
+    } catch (thrown) {
+      if (await hasMoved()) return undefined;
+      throw thrown;
+    }
   }
 
   /** Removals are by name: they hold wherever a needle is copied to (I10). */

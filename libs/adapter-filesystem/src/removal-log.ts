@@ -42,6 +42,8 @@ export class RemovalLog {
     const group = this.#waiting;
     this.#waiting = [];
     const file = (this.#file ??= await this.#make());
+    // No segment is left of a closed epoch: none comes back.
+    if (file === undefined) return;
     const records = group.map((sequence) => encodeRemoval(epoch, sequence, checksum));
     try {
       await file.write(this.#end, records);
@@ -57,8 +59,8 @@ export class RemovalLog {
     failpoint("segment:removal-synced");
   }
 
-  /** Its name is durable before the first record. The folder may move meanwhile. */
-  async #make(): Promise<DiskFile> {
+  /** Its name is durable before the first record. The folder may move meanwhile. Undefined: the epoch's folder is gone (I12). */
+  async #make(): Promise<DiskFile | undefined> {
     for (let attempt = 0; attempt < REFRESH_ATTEMPTS_MAX; attempt += 1) {
       const place = await this.#options.folders.locatePacked(this.#options.epoch);
       if (place === undefined) break;
@@ -70,6 +72,7 @@ export class RemovalLog {
       this.#end = 0;
       return file;
     }
+    if (await this.#options.folders.isGone(this.#options.epoch)) return undefined;
     throw new ConcordError("STORE_FAILED", `the segments of epoch ${this.#options.epoch} keep moving`, { applied: "no" });
   }
 

@@ -120,7 +120,9 @@ export class SegmentAppender {
       const number = view.newOwn();
       const made = disk.create(`${folder}/${segmentName(number)}`);
       const file = await made.catch((thrown: unknown) => folders.explainFolder(epoch, folder, thrown));
-      if (file !== "exists") return { number, folder, file, end: 0 };
+      if (file === "exists") continue;
+      folders.made(epoch, `${folder}/${segmentName(number)}`);
+      return { number, folder, file, end: 0 };
     }
   }
 

@@ -11,7 +11,7 @@ import {
   type SealedBlob,
 } from "@concord/ports";
 
-export type DataOperation = "create" | "write" | "seal" | "read" | "inspect" | "remove" | "list" | "closeEpoch";
+export type DataOperation = "create" | "write" | "seal" | "read" | "inspect" | "remove" | "list" | "closeEpoch" | "releaseEpochs";
 
 /** What a crash leaves of a blob that was begun: nothing, a file without a whole description, or all but its seal. */
 export type Remains = "nothing" | "bare" | "described";
@@ -42,6 +42,7 @@ export class MemoryObjectData implements ObjectData {
   readonly #options: MemoryDataOptions;
   readonly #blobs = new Map<Oid, Blob>();
   readonly #closed = new Set<number>();
+  #closedBelow = 0;
   /** After a crash: nothing of this instance's callers reaches the blobs any more. */
   #open = true;
 
@@ -54,6 +55,7 @@ export class MemoryObjectData implements ObjectData {
     this.#open = false;
     const next = new MemoryObjectData(this.#options);
     for (const epoch of this.#closed) next.#closed.add(epoch);
+    next.#closedBelow = this.#closedBelow;
     for (const [oid, blob] of this.#blobs) {
       const left = blob.sealed !== undefined ? "described" : remains(oid);
       if (left !== "nothing") next.#blobs.set(oid, { ...blob, described: left === "described" });
@@ -76,7 +78,7 @@ export class MemoryObjectData implements ObjectData {
 
   async create(oid: Oid, description: BlobDescription): Promise<BlobWriter> {
     await this.#begin("create", oid);
-    if (this.#closed.has(parseOid(oid).epoch)) throw fenced(oid);
+    if (this.#isClosed(parseOid(oid).epoch)) throw fenced(oid);
     if (this.#blobs.has(oid)) throw new ConcordError("PIECE_EXISTS", `data blob ${oid} exists already`);
     const blob: Blob = {
       description: { ...description },
@@ -128,12 +130,24 @@ export class MemoryObjectData implements ObjectData {
 
   epochs(): Promise<readonly number[]> {
     const epochs = new Set([...this.#blobs.keys()].map((oid) => parseOid(oid).epoch));
+    if (this.#closedBelow > 1) epochs.add(this.#closedBelow - 1);
     return Promise.resolve([...epochs].sort((left, right) => left - right));
   }
 
   async closeEpoch(epoch: number): Promise<void> {
     await this.#begin("closeEpoch", epoch);
     this.#closed.add(epoch);
+  }
+
+  /** Forgets which closed epochs have no blob: one number says it of all. */
+  async releaseEpochs(below: number): Promise<void> {
+    await this.#begin("releaseEpochs", below);
+    for (const epoch of this.#closed) if (epoch < below) this.#closed.delete(epoch);
+    this.#closedBelow = Math.max(this.#closedBelow, below);
+  }
+
+  #isClosed(epoch: number): boolean {
+    return epoch < this.#closedBelow || this.#closed.has(epoch);
   }
 
   #writerOf(oid: Oid, blob: Blob): BlobWriter {
@@ -150,7 +164,7 @@ export class MemoryObjectData implements ObjectData {
         await this.#begin("seal", oid);
         assert(state === "writing", "a blob is sealed once");
         state = "ended";
-        const closed = this.#closed.has(parseOid(oid).epoch) && !blob.described;
+        const closed = this.#isClosed(parseOid(oid).epoch) && !blob.described;
         if (closed || this.#blobs.get(oid) !== blob) throw fenced(oid);
         blob.described = true;
         blob.sealed = { lengthBytes: blob.bytes.length, checksum: checksum(blob.bytes) };

@@ -62,6 +62,10 @@ class Delegate implements ObjectData {
   closeEpoch(epoch: number): Promise<void> {
     return this.memory.closeEpoch(epoch);
   }
+
+  releaseEpochs(below: number): Promise<void> {
+    return this.memory.releaseEpochs(below);
+  }
 }
 
 class Overwrites extends Delegate {

@@ -448,6 +448,31 @@ const CLOSE_CASES: readonly Case[] = [
     await sealAnyhow(writer);
     expectEqual(await data.inspect(blob(1)), { kind: "absent" }, "inspect");
   }),
+  simple("release: epochs below are closed, with and without blobs; blobs stay, the others go on", async (data) => {
+    await store(data, blob(1, 3), pattern(10));
+    await store(data, blob(1, 4), pattern(20));
+    for (const epoch of [3, 4, 5]) await data.closeEpoch(epoch);
+    await data.remove(blob(1, 3));
+    await store(data, blob(1, 6), pattern(30));
+    for (let pass = 0; pass < 2; pass += 1) {
+      await data.releaseEpochs(6);
+      for (const epoch of [3, 4, 5]) await expectCode(() => data.create(blob(2, epoch), DESCRIPTION), "EPOCH_FENCED", `create in ${epoch}`);
+      expectEqual((await data.inspect(blob(1, 3))).kind, "absent", "inspect");
+      expectEqual(await data.remove(blob(1, 3)), false, "remove");
+      await expectCode(() => bytesOf(data, blob(1, 3), 0, 1), "CORRUPT_DATA", "read");
+      expectEqual([...(await data.list({ epoch: 3, fromSequence: 0, limit: 10 }))], [], "list");
+      expectBytes(await bytesOf(data, blob(1, 4), 0, 20), pattern(20), "bytes of a closed epoch");
+      await store(data, blob(2 + pass, 6), pattern(5));
+    }
+    await data.remove(blob(1, 4));
+    for (let sequence = 1; sequence <= 3; sequence += 1) await data.remove(blob(sequence, 6));
+    await data.closeEpoch(6);
+    await data.releaseEpochs(7);
+    await data.closeEpoch(5);
+    await data.releaseEpochs(7);
+    for (const epoch of [3, 4, 5, 6])
+      await expectCode(() => data.create(blob(9, epoch), DESCRIPTION), "EPOCH_FENCED", `create in ${epoch}`);
+  }),
   simple("close: at once with ten creates: each was made before it and is listed, or is refused", async (data) => {
     const creating = Array.from({ length: 10 }, (_, at) => data.create(blob(at), DESCRIPTION));
     const closing = data.closeEpoch(EPOCH);
@@ -512,6 +537,15 @@ const CRASH_CASES: readonly Case[] = [
       "list",
     );
     for (const at of others) expectBytes(await bytesOf(left, blob(at), 0, 20_000), pattern(20_000, at), `blob ${at}`);
+  }),
+  simple("crash: after release: closed, its blobs there (OGD3)", async (data, subject) => {
+    await store(data, blob(1, 1), pattern(10));
+    for (const epoch of [1, 2]) await data.closeEpoch(epoch);
+    await data.releaseEpochs(3);
+    await data.releaseEpochs(3);
+    const left = await subject.crash();
+    for (const epoch of [1, 2]) await expectCode(() => left.create(blob(2, epoch), DESCRIPTION), "EPOCH_FENCED", `create in ${epoch}`);
+    expectBytes(await bytesOf(left, blob(1, 1), 0, 10), pattern(10), "bytes");
   }),
   simple("crash: after close: closed, its blobs there (OGD3)", async (data, subject) => {
     await store(data, blob(1), pattern(10));

@@ -78,4 +78,9 @@ export interface ObjectData {
   epochs(): Promise<readonly number[]>;
   /** After it no blob of the epoch can be created or sealed-but-unlisted; durable and idempotent (OGD3). Blobs can be read and removed on. */
   closeEpoch(epoch: number): Promise<void>;
+  /**
+   * The caller knows that every epoch below was closed and recovered, or never used. What the store keeps of those without blobs may go, a
+   * bounded part with each call; they stay closed. One call at a time.
+   */
+  releaseEpochs(below: number): Promise<void>;
 }

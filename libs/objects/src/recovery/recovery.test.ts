@@ -334,6 +334,28 @@ test("epochs: many restarts: rows of recovered ones go, below and at the number 
   }
 });
 
+test("epochs: what the data store keeps: released below the lowest epoch that is not recovered, at each run; a refusal ends no run", async () => {
+  const { world, gateway } = await openWorld();
+  const released: number[] = [];
+  const releaseEpochs = world.data.releaseEpochs.bind(world.data);
+  world.data.releaseEpochs = async (below) => {
+    released.push(below);
+    await releaseEpochs(below);
+    if (released.length === 2) throw new ConcordError("STORE_FAILED", "EIO");
+  };
+  const other = await openGateway(world, { instance: "two" });
+  await gateway.recovery.runOnce();
+  gateway.kill();
+  const third = await openGateway(world, { instance: "three" });
+  await third.recovery.runOnce();
+  await other.recovery.recoverAll();
+  const [first, second] = [gateway.journal.epoch, other.journal.epoch];
+  assert.deepEqual(released, [first, first, second]);
+  await assert.rejects(world.data.create(oidOf(first, 900), { bucket: "b", key: "k", part: undefined, guid: 1n }), {
+    code: "EPOCH_FENCED",
+  });
+});
+
 test("[OGD3] epochs table: another's: left alone while its row changes, taken for dead when it does not", async () => {
   const { world, gateway } = await openWorld();
   const other = await openGateway(world, { instance: "two" });

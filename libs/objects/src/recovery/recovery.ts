@@ -129,6 +129,7 @@ export class Recovery {
       }
     }
     await this.#forgetOld(all);
+    await this.#releaseEpochs(all, epochs);
     const report = { epochs, transactions: await this.#recoverTransactions() };
     if (failures.length > 0) throw failures[0];
     if (!this.#stopping.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
@@ -155,6 +156,23 @@ export class Recovery {
       conditions: keyed,
       writes: keyed.map(({ key }) => ({ kind: "delete", key })),
     });
+  }
+
+  /**
+   * Below the lowest epoch that is not recovered the data store may drop what it keeps of epochs without blobs. A number without a row below it
+   * was forgotten, so recovered, or its row was never acknowledged and no blob has it.
+   */
+  async #releaseEpochs(all: readonly HeldEpoch[], reports: readonly EpochReport[]): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    const finished = new Set(reports.flatMap(({ epoch, finished: isFinished }) => (isFinished ? [epoch] : [])));
+    const lowest = all.find(({ row }) => !isRecovered(row) && !finished.has(row.epoch));
+    if (lowest === undefined) return;
+    const { context } = this.#options;
+    try {
+      await context.data.releaseEpochs(lowest.row.epoch);
+    } catch (thrown) {
+      context.log.warn("what is kept of recovered epochs stays for now", { reason: toConcordError(thrown).message });
+    }
   }
 
   async #recoverTransactions(): Promise<TransactionsReport | undefined> {

@@ -218,7 +218,10 @@ function newProcess(_world: World): Process {
 }
 
 function guardData(world: World, process: Process): ObjectData {
-  const guarded = process.guard(() => world.data, ["create", "inspect", "remove", "list", "epochs", "closeEpoch"]) as ObjectData;
+  const guarded = process.guard(
+    () => world.data,
+    ["create", "inspect", "remove", "list", "epochs", "closeEpoch", "releaseEpochs"],
+  ) as ObjectData;
   return {
     ...guarded,
     create: async (oid, description) => {
