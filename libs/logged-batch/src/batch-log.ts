@@ -286,7 +286,7 @@ export class BatchLog {
 
   #add(summary: HeldBatch): void {
     assert(!this.#pending.has(summary.id), "an entry is counted once");
-    assert(summary.state.kind === "undecided", "what is held is undecided at first, after a restart too (I5)");
+    assert(summary.state.kind === "undecided", "I5: what is held is undecided at first, after a restart too");
     this.#pending.set(summary.id, summary);
     const { rows } = summary.state;
     if (this.#preparedBytes + summary.bytes > PREPARED_BYTES_MAX)

@@ -125,7 +125,7 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
 
 /** An unlogged batch (LB12): to all replicas, done when a quorum has it. */
 async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<void> {
-  assert(!batch.logged && batch.mutations.length > 0, "rows of logged batches go through the log (I1)");
+  assert(!batch.logged && batch.mutations.length > 0, "I1: rows of logged batches go through the log");
   const createdMs = ring.clock.nowMs();
   const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, ring.writeTimeoutMs));
   void hintMissed(ring, batch, createdMs, applies);

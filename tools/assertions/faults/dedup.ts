@@ -8,6 +8,8 @@ const SNAPSHOTS = "snapshots";
 const JOURNAL = "window-journal";
 const TOPPED = "topped-up-pages";
 const IDS = "ids";
+const RESULTS = "input-results";
+const SOURCES = "source-ids";
 const SEGMENT = "segment";
 
 const SEEDS: readonly Seed[] = [
@@ -331,6 +333,149 @@ const SEEDS: readonly Seed[] = [
     "SNAPSHOT_MANIFEST_BYTES_MAX = 512 * 1024",
     "SNAPSHOT_MANIFEST_BYTES_MAX = 128 * 1024",
     SNAPSHOTS,
+  ],
+  [
+    "a page has the words of each message's id",
+    "read-page",
+    "words: joined(new Uint32Array(page.words.length + words.length), page.words, words)",
+    "words: page.words",
+    TOPPED,
+  ],
+  ["a set holds an id once", "id-table", "this.#slotOf(ids, number * ID_WORDS)", "this.#slotOf(ids, 0)", WINDOW],
+  ["the uses of a key differ in a byte of it", "load-window", "random.bytes(ID_KEY_BYTES)", "random.bytes(0)", WORKER],
+  ["an id has 128 bits", "id-words", "hash(keys.given, id)", "hash(keys.given, id).subarray(0, 8)", IDS],
+  [
+    "an id is packed where there is a place for it",
+    "read-page",
+    "new Uint32Array(messages.length * ID_WORDS);\n    const ids",
+    "new Uint32Array(0);\n    const ids",
+    WORKER,
+  ],
+  [
+    "each input offset of a page has a result",
+    "classify-page",
+    "const offsets = page.messages.map",
+    "const offsets = page.messages.slice(1).map",
+    WORKER,
+  ],
+  [
+    "the newest page's results are kept",
+    "input-results",
+    " && this.#recent.length > 1) this",
+    " && this.#recent.length > 0) this",
+    RESULTS,
+  ],
+  [
+    "who waits is counted",
+    "input-results",
+    "    this.#waiting -= waiters.length;\n",
+    "    this.#waiting -= 2 * waiters.length;\n",
+    RESULTS,
+  ],
+  ["there are partitions", "partition-worker", "new IdReader(this.#options, log.partitions,", "new IdReader(this.#options, 0,", WORKER],
+  [
+    "a page goes on behind the one before it",
+    "read-page",
+    "partition, page.next, { messages: count, bytes }",
+    "partition, 0n, { messages: 1, bytes }",
+    TOPPED,
+  ],
+  [
+    "a segment is read where it has ids",
+    "take-snapshot",
+    "segment.read((number * SNAPSHOT_BLOB_IDS)",
+    "segment.read(1 + (number * SNAPSHOT_BLOB_IDS)",
+    SNAPSHOTS,
+  ],
+  ["a store answers for each block", "segment", "numbers.map(blockKey)", "numbers.slice(1).map(blockKey)", WINDOW],
+  [
+    "a segment's header counts its ids",
+    WINDOW,
+    "{ store, from, to, ids: table.count, oldestMs",
+    "{ store, from, to, ids: table.count - 1, oldestMs",
+    WINDOW,
+  ],
+  ["a window begins once", "rebuild-window", "if (next === undefined) await", "if (next !== output.end + 1n) await", WORKER],
+  [
+    "missing segments are restored before look-ups",
+    "rebuild-window",
+    "segment !== undefined; segment =",
+    "segment === null; segment =",
+    WORKER,
+  ],
+  ["the output is applied in order", "classify-page", "next: outputFrom + BigInt(output.length)", "next: outputFrom - 1n", WORKER],
+  ["the window goes on where it is", WINDOW, "const from = this.#next!;", "const from = active.from - 1n;", WINDOW],
+  ["the window never goes back", WINDOW, "    this.#start(to);\n", "    this.#start(segment.from);\n", WINDOW],
+  ["ids come in output order", WINDOW, "output.offsets[end]! < next", "output.offsets[end]! + 1n < next", WINDOW],
+  [
+    "what goes on in the next segment ends this one",
+    WINDOW,
+    "const isAtBoundary = first.next === this",
+    "const isAtBoundary = first.next > this",
+    WINDOW,
+  ],
+  [
+    "a snapshot that is written is one that is read",
+    "output-witness",
+    "hash: hashOf(last, idKey, source.hash)",
+    "hash: hashOf(last, idKey, source.hash).subarray(1)",
+    SNAPSHOTS,
+  ],
+  [
+    "a mask is for a whole id",
+    "read-page",
+    "this.#masks.apply(source, words, index * ID_WORDS);\n      return id;",
+    "this.#masks.apply(source, words, index * ID_WORDS + 1);\n      return id;",
+    SOURCES,
+  ],
+  [
+    "masks that are kept are bounded",
+    "source-masks",
+    "      if (this.#masks.size >= SOURCE_MASKS_KEPT) this.#masks.clear();\n",
+    "",
+    SOURCES,
+  ],
+  [
+    "a snapshot's segments end where its output goes on",
+    WINDOW,
+    "{ idKey, outNext, segments }",
+    "{ idKey, outNext: outNext - 1n, segments }",
+    SNAPSHOTS,
+  ],
+  [
+    "each snapshot of a window has more",
+    "take-snapshot",
+    "    this.#takenAt = outNext;\n",
+    "    this.#takenAt = outNext + 1_000n;\n",
+    SNAPSHOTS,
+  ],
+  [
+    "the witness is a message that the snapshot covers",
+    "take-snapshot",
+    "newest.description.from, newest.description.to)",
+    "newest.description.from, newest.description.to + 2n)",
+    SNAPSHOTS,
+  ],
+  [
+    "a segment covers a part of the output",
+    "restore-snapshot",
+    "const { from, to, ids: count",
+    "const { to: from, from: to, ids: count",
+    SNAPSHOTS,
+  ],
+  [
+    "a journal record has at most one id for each output offset",
+    WINDOW,
+    "output.ids.subarray(first * ID_WORDS, end * ID_WORDS)",
+    "output.ids.subarray(first * ID_WORDS)",
+    WINDOW,
+  ],
+  [
+    "a block has an id: without one it would not be read",
+    "segment",
+    "sorted.subarray(number * wordsPerBlock, (",
+    "sorted.subarray((number + 1) * wordsPerBlock, (",
+    WINDOW,
   ],
 ];
 
