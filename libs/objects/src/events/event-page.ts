@@ -76,10 +76,10 @@ async function deliverPage(
 ): Promise<PageOutcome & { readonly isFailed: boolean }> {
   const waiting = rows.map((row): Waiting => ({ row, event: waitingOf(row, to.target) }));
   const none = { accepted: 0, duplicate: 0, dropped: 0, isFailed: false };
-  const isDue = ({ event }: Waiting): boolean => !isOverdue(context, options, event);
-  const overdue = waiting.filter((one) => !isDue(one));
-  const due = options.overdue === "send" ? waiting : waiting.filter(isDue);
-  const dropped = options.overdue === "drop" ? await drop(context, options, overdue) : 0;
+  // Each is looked at once: its age is reported with that.
+  const overdue = new Set(waiting.filter(({ event }) => isOverdue(context, options, event)));
+  const due = options.overdue === "send" ? waiting : waiting.filter((one) => !overdue.has(one));
+  const dropped = options.overdue === "drop" ? await drop(context, options, [...overdue]) : 0;
   const sink = due.length === 0 ? undefined : options.sink(to);
   if (sink === undefined) return { ...none, dropped, kept: rows.length - dropped, isFailed: due.length > 0 };
   await options.meter(due.length);

@@ -394,6 +394,17 @@ describe("an event that is too old", () => {
   }
 });
 
+test("events that are too old and stay: each is counted once", async () => {
+  const fixture = await openTold();
+  const gauges = new Map<string, number>();
+  const metrics = { ...fixture.context.metrics, gauge: (name: string, value: number) => void gauges.set(name, value) };
+  const { delivery } = deliveryOf({ ...fixture, context: { ...fixture.context, metrics } }, { maxAgeMs: 1000 });
+  for (const key of ["a", "b", "c"]) await put(fixture, key, "x");
+  fixture.clock.advance(1000);
+  await delivery.pass();
+  assert.equal(gauges.get("objects_events_overdue"), 3);
+});
+
 describe("bounds", () => {
   test("[OGD20] more bytes than may wait: every change that makes an event is refused (OVERLOADED), nothing is left of it; then they go on", async () => {
     const fixture = await openTold({ limits: { eventBytesMax: 200 } }, rule({ prefix: "k" }));
