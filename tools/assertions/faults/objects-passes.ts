@@ -122,6 +122,28 @@ const SEEDS: readonly Seed[] = [
     "at < asked.length; at",
     "garbage/gathered-reads",
   ],
+  // Looks before something goes.
+  [
+    ANSWERED,
+    "consistency/body-findings",
+    "const rows = await metadata.read(partition, places);",
+    "const rows = await metadata.read(partition, places.slice(1));",
+    "consistency/body-findings",
+  ],
+  [
+    ANSWERED,
+    "multipart/object-of-upload",
+    "const rows = await context.metadata.read(partition, keys);",
+    "const rows = await context.metadata.read(partition, keys.slice(1));",
+    "garbage/garbage",
+  ],
+  [
+    "OGD11: a completed upload is remembered for a day",
+    "garbage/collect-row",
+    "  if (forgetAtMs <= asOfMs) {",
+    "  if (forgetAtMs > 0) {",
+    "multipart/multipart",
+  ],
   // Consistency.
   [
     "a page of an epoch's blobs begins behind the one before it",

@@ -122,6 +122,7 @@ async function lookAt({ metadata }: ObjectStoreContext, partition: string, body:
   const places = [headKey(key), nullVersionKey(key), versionKey(key, { ...body.version, isNull: false })];
   try {
     const rows = await metadata.read(partition, places);
+    assertAnswered(rows, places);
     if (rows.some((row) => row !== undefined && namesBody(row, key, body))) return "named";
     const [head] = await metadata.read(partition, [headKey(key)]);
     return sameVersion(head?.version, rows[0]?.version) ? "unnamed" : "changed";

@@ -113,7 +113,10 @@ async function collectUpload(
   context.failpoint("garbage:after-parts");
   if (upload === undefined || upload.row.state.kind !== "done") return { ...removed, referenced: [], instead: [] };
   const forgetAtMs = upload.row.state.doneMs + context.limits.completeRememberedMs;
-  if (forgetAtMs <= asOfMs) return { ...removed, referenced: [], instead: [{ kind: "delete", key: upload.key }] };
+  if (forgetAtMs <= asOfMs) {
+    assert(asOfMs - upload.row.state.doneMs >= context.limits.completeRememberedMs, "OGD11: a completed upload is remembered for a day");
+    return { ...removed, referenced: [], instead: [{ kind: "delete", key: upload.key }] };
+  }
   return { ...removed, referenced: [], instead: await againAt(context, garbage, garbage.what, forgetAtMs) };
 }
 

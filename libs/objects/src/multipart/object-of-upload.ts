@@ -2,6 +2,7 @@
 import type { MetadataRow, RowVersion } from "@concord/ports";
 import type { ObjectStoreContext } from "../context.ts";
 import { objectOf } from "../head-row.ts";
+import { assertAnswered } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
 import { doneUploadKey, headKey, nullVersionKey, uploadKey, versionKey } from "../row-keys.ts";
 import type { UploadRow } from "../rows.ts";
@@ -17,7 +18,9 @@ export interface UploadUse {
 /** By one serial read of the key's rows, and one of the version that the upload made. CORRUPT_DATA: one of them cannot be read. */
 export async function useOfUpload(context: ObjectStoreContext, partition: string, key: string, uploadId: bigint): Promise<UploadUse> {
   const keys = [headKey(key), nullVersionKey(key), uploadKey(key, uploadId), doneUploadKey(key, uploadId)];
-  const [head, nullRow, openRow, doneRow] = await context.metadata.read(partition, keys);
+  const rows = await context.metadata.read(partition, keys);
+  assertAnswered(rows, keys);
+  const [head, nullRow, openRow, doneRow] = rows;
   const uploadRow = openRow ?? doneRow;
   const upload =
     uploadRow === undefined ? undefined : { key: uploadRow.key, version: uploadRow.version, row: decodeRowAs("upload", uploadRow.value) };
