@@ -144,6 +144,42 @@ const SEEDS: readonly Seed[] = [
     "  if (forgetAtMs > 0) {",
     "multipart/multipart",
   ],
+  // Orders and pauses.
+  [
+    ANSWERED,
+    "recovery/older-versions",
+    "const rows = await context.metadata.read(partition, keys);",
+    "const rows = await context.metadata.read(partition, keys.slice(1));",
+    "garbage/garbage",
+  ],
+  [
+    "OG8: each upload that was left is decided, or left to the next run",
+    "journal-modes/recover-transactions",
+    "    fates.push([upload, restored]);\n",
+    '    if (restored !== "absent") fates.push([upload, restored]);\n',
+    "journal-modes/journal-modes",
+  ],
+  [
+    "OGD9: a blob is looked at once",
+    "consistency/leaks",
+    "  const waiting = [...oids];\n",
+    "  const waiting = [...oids, ...oids];\n",
+    "consistency/scrubber",
+  ],
+  [
+    "events of a target are in one span of keys",
+    "events/event-page",
+    "compareBytes(key, end) < 0);",
+    "compareBytes(key, end) > 0);",
+    "events/events",
+  ],
+  [
+    "a target that fails is tried again after a pause",
+    "events/event-delivery",
+    "nowMs + backoffMs(",
+    "nowMs - backoffMs(",
+    "events/events",
+  ],
   // Consistency.
   [
     "a page of an epoch's blobs begins behind the one before it",

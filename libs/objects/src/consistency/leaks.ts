@@ -86,6 +86,7 @@ async function inspectAll(
     }
   };
   await Promise.all(Array.from({ length: Math.min(oids.length, SCRUB_INSPECTIONS) }, worker));
+  assert(found.length <= oids.length, "OGD9: a blob is looked at once");
   return found;
 }
 

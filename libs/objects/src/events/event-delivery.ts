@@ -153,7 +153,10 @@ export class EventDelivery {
   #failed(to: EventTarget, cause: string): void {
     const { clock, metrics, log } = this.#options.context;
     const failures = (this.#failing.get(nameOf(to))?.failures ?? 0) + 1;
-    this.#failing.set(nameOf(to), { failures, againMs: clock.monotonicMs() + backoffMs(EVENT_BACKOFF, failures) });
+    const nowMs = clock.monotonicMs();
+    const againMs = nowMs + backoffMs(EVENT_BACKOFF, failures);
+    assert(againMs > nowMs, "a target that fails is tried again after a pause");
+    this.#failing.set(nameOf(to), { failures, againMs });
     metrics.count("objects_events_failed_total");
     log.warn("events stay: their target fails; it is tried again", { ...to, failures, reason: cause });
   }

@@ -61,6 +61,7 @@ export async function deliverShard(context: ObjectStoreContext, options: PageOpt
     const to = targetOfEvent(rows[0]!.key);
     const { to: end } = eventSpan(to);
     const page = rows.filter(({ key }) => compareBytes(key, end) < 0);
+    assert(page.length > 0, "events of a target are in one span of keys");
     const outcome = await deliverPage(context, options, to, page);
     for (const name of Object.keys(total) as (keyof PageOutcome)[]) total[name] += outcome[name];
     // The next target's events are behind all of this one's.

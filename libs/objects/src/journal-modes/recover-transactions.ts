@@ -43,6 +43,8 @@ export async function recoverTransactions(context: ObjectStoreContext, journal: 
       context.failpoint("recovery:after-transaction");
     }
   }
+  const decided = Object.values(fates).reduce((sum, count) => sum + count, 0);
+  assert(decided === uploads.length, "OG8: each upload that was left is decided, or left to the next run");
   let deletesRedone = 0;
   for (const deletion of deletes) {
     const redo = await redoDelete(context, deletion).catch(undecided(context));

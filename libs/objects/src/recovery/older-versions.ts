@@ -2,7 +2,7 @@
 // row: what is found absent between two looks at the same head was absent.
 import { sameVersion, type BlobDescription, type MetadataRow, type Oid } from "@concord/ports";
 import type { ObjectStoreContext } from "../context.ts";
-import { assertForward } from "../page-invariants.ts";
+import { assertAnswered, assertForward } from "../page-invariants.ts";
 import { decodeRow, referencesOf } from "../row-codec.ts";
 import { afterKey, headerKey, headKey, nullVersionKey, partKey, versionsOfKeySpan } from "../row-keys.ts";
 import { headerOf } from "../shard-view.ts";
@@ -46,7 +46,10 @@ export async function isNamed(context: ObjectStoreContext, partition: string, de
   const key = rowKeyOf(description);
   for (let attempt = 0; attempt < DECIDE_ATTEMPTS_MAX; attempt += 1) {
     // The header last: where a store answers in parts, a bucket that has no versions then had none when the row was read.
-    const [row, headerRow] = await context.metadata.read(partition, [key, headerKey()]);
+    const keys = [key, headerKey()];
+    const rows = await context.metadata.read(partition, keys);
+    assertAnswered(rows, keys);
+    const [row, headerRow] = rows;
     if (names(row, oid)) return true;
     if (description.part !== undefined || headerOf(headerRow)?.row.versioning === undefined) return false;
     if ((await namedByOlder(context, partition, description.key, new Set([oid]))).size > 0) return true;
