@@ -29,6 +29,8 @@ export async function removeShards(context: ObjectStoreContext, mine: Versioned<
   assert(mine.row.state === "removing", "I8: headers are closed by the owner of the bucket's row");
   const closed = await writeHeaders(context, mine, "closed");
   if (closed === undefined) return "overtaken";
+  const isClosed = closed.every((header) => header?.row.state === "closed");
+  assert(isClosed, "OGD17: a bucket is empty when nothing comes in any more");
   context.failpoint("bucket:after-close");
   if (await isEmpty(context, mine.row)) return "empty";
   return (await changeHeaders(context, mine.row, closed, "open")) === undefined ? "overtaken" : "not-empty";
@@ -102,6 +104,7 @@ async function changeHeaders(
 
 /** What a write may rely on that sees the header. */
 function assertHeader({ state }: BucketRow, before: ShardHeader | undefined, row: ShardHeader): void {
+  assert(row.locking === undefined || row.versioning === "enabled", "OGD21: a shard with locks keeps versions");
   if (before === undefined) return;
   assert((row.settings ?? 0n) >= (before.settings ?? 0n), "I17: the settings that a header names never go back");
   // What a making left that broke off may be of another one.

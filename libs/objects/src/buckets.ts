@@ -267,6 +267,7 @@ async function isStill(context: ObjectStoreContext, { row, version }: Versioned<
 
 /** Continues a making, a change or a removal; the request that began it finds itself overtaken (I8). */
 export async function resolveBucket(context: ObjectStoreContext, found: Versioned<BucketRow>): Promise<void> {
+  assert(isUnresolved(found.row), "I8: what rests is not taken over");
   const { name: bucket, tenant, region, state, settings, locking } = found.row;
   const withLocks = locking !== undefined;
   if (state === "making") await makeBucket(context, { bucket, tenant, region, documents: settings?.documents, withLocks }, found);

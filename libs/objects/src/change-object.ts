@@ -3,7 +3,7 @@ import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites } from "./events/event-writes.ts";
 import type { EventName, ShardHeader, StoredObject } from "./rows.ts";
-import { headerCondition, viewShard } from "./shard-view.ts";
+import { assertJudged, headerCondition, viewShard } from "./shard-view.ts";
 import { nameOf, objectOfVersion, rowKeysOfVersion, versionIdOf } from "./versions.ts";
 
 export interface ObjectChange {
@@ -42,6 +42,7 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
     const found = objectOfVersion(view, versionId);
     const row = await request.change(found.row, view.header.row);
     assertKept(found.row, row, request);
+    assertJudged(context, view);
     const number = nextVersion(found.version, context.clock, guid);
     const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));
     const { event: name } = request;

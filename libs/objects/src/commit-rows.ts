@@ -13,7 +13,7 @@ import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
 import type { GcEntry, ShardHeader } from "./rows.ts";
-import { headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
+import { assertJudged, headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
 import type { BlobName, Resolution } from "./upload-journal.ts";
 
 /** One attempt to change rows of a key. */
@@ -254,6 +254,7 @@ async function commitAttempt(context: ObjectStoreContext, attempt: CommitAttempt
   const conditions = [headerCondition(view), { key: deciding.key, version: deciding.observed }, ...attempt.conditions];
   const commit = { partition: view.partition, conditions, writes: attempt.writes };
   assert(view.header.row.state === "open", "OGD17: nothing is put into a bucket that is closed");
+  assertJudged(context, view);
   assertAttempt(commit, deciding.key, attempt.guid);
   assertCommit(commit);
   const span = context.span?.child("metadata commit");

@@ -10,7 +10,7 @@ import { checkKey } from "./names.ts";
 import { checkDeleteCondition } from "./preconditions.ts";
 import { headKey, isHeadKey, versionKey } from "./row-keys.ts";
 import type { DeleteMarker, ObjectVersion, StoredObject } from "./rows.ts";
-import { headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
+import { assertJudged, headerCondition, viewShard, type ShardView, type Versioned } from "./shard-view.ts";
 import { findVersion, nameOf, NULL_VERSION_ID, promote, rowKeysOfVersion, succeed, versionIdOf } from "./versions.ts";
 import type { FoundVersion } from "./versions.ts";
 
@@ -135,6 +135,7 @@ export async function removalOf(
   { guid, by }: { readonly guid: bigint; readonly by: By },
 ): Promise<MetadataCommit> {
   assertNotHeld(found.row);
+  assertJudged(context, view);
   assert(view.header.row.versioning !== undefined, "I16: a version goes by its name where versions are kept");
   assert(found.isCurrent === isHeadKey(found.rowKey), "I16: the current version of a key is in its head row");
   const { bucket, key } = view;
@@ -163,6 +164,7 @@ export async function deletionOf(
   { guid, by }: { readonly guid: bigint; readonly by: By },
 ): Promise<MetadataCommit> {
   assert(view.header.row.versioning === undefined, "OGD4: without its version only what no bucket keeps is deleted");
+  assertJudged(context, view);
   const { bucket, key } = view;
   const left = leftBy(found.row);
   const number = nextVersion(found.version, context.clock, guid);

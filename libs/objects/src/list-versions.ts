@@ -192,7 +192,9 @@ async function olderOf(
   while (entries.length < limit) {
     const pageLimit = Math.min(limit - entries.length, context.limits.listPageRows);
     const page = await context.metadata.range(partition, { from, to: span.to, limit: pageLimit });
-    entries.push(...page.map(entryOf));
+    const found = page.map(entryOf);
+    assert(!found.some(({ version }) => version.isNull), "I16: the null version of a key is apart from the others");
+    entries.push(...found);
     if (page.length < pageLimit) break;
     from = afterKey(page.at(-1)!.key);
   }

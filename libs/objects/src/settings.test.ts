@@ -90,6 +90,17 @@ for (const [name, write] of Object.entries(WRITES)) {
   });
 }
 
+test("[OGD4] the removal of a version: judged by settings that were changed: WRITE_CONFLICT, and it stays", async () => {
+  const fixture = await openPhotos({ limits: LIMITS });
+  await fixture.store.setBucketVersioning("photos", "enabled");
+  const judged = fixture.store.judgedBy("photos", 0n);
+  const object = { bucket: "photos", key: KEY, body: bodyOf(BLOB), attributes: NO_ATTRIBUTES, precondition: {} };
+  const { versionId } = await judged.putObject(object);
+  await configure(fixture.store, "no removal");
+  assert.equal(await codeOf(judged.deleteObject({ bucket: "photos", key: KEY, versionId })), "WRITE_CONFLICT");
+  assert.equal(await read(fixture), BLOB);
+});
+
 test("a removal that was judged by settings of before: WRITE_CONFLICT, and the bucket is there", async () => {
   const fixture = await openPhotos({ limits: LIMITS });
   await configure(fixture.store, "no removal");

@@ -63,6 +63,12 @@ export function checkJudged({ judged }: ObjectStoreContext, bucket: string, sett
     throw new ConcordError("WRITE_CONFLICT", `the settings of bucket ${bucket} were changed; try again`);
 }
 
+/** What `checkJudged` let through: of the view whose header a commit names. */
+export function assertJudged({ judged }: ObjectStoreContext, { bucket, header }: ShardView): void {
+  const isJudged = judged?.bucket !== bucket || (header.row.settings ?? 0n) <= judged.settings;
+  assert(isJudged, "I17: no write commits under settings newer than those it was judged by");
+}
+
 /** BUCKET_UNKNOWN when there is none that users know of. */
 export async function readBucket(context: ObjectStoreContext, name: string): Promise<Versioned<BucketRow>> {
   const [found] = await context.metadata.read(SYSTEM_PARTITION, [bucketKey(name)]);

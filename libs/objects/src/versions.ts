@@ -7,7 +7,7 @@ import { leaveNumber, takeNumber } from "./events/event-writes.ts";
 import { assertLeft, bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";
 import { assertNotHeld, checkRemovable } from "./locks.ts";
 import { headKey, isGarbageKey, isHeadKey, nullVersionKey, versionKey, versionsOfKeySpan } from "./row-keys.ts";
-import type { ObjectVersion, StoredObject } from "./rows.ts";
+import type { ObjectVersion, StoredObject, Versioning } from "./rows.ts";
 import type { ShardView, Versioned } from "./shard-view.ts";
 
 /** What clients call the null version. */
@@ -72,13 +72,17 @@ export async function succeed(context: ObjectStoreContext, view: ShardView, guid
   const number = head === undefined ? await takeNumber(context, view) : undefined;
   const rowVersion = nextVersion(head?.version ?? number?.last, context.clock, guid);
   const next = await succession(context, view, guid, { head, rowVersion });
-  assertSuccession(next, head);
+  assertSuccession(next, head, view.header.row.versioning);
   if (number === undefined) return next;
   return { ...next, conditions: [...next.conditions, ...number.conditions], writes: [...next.writes, ...number.writes] };
 }
 
 /** Of the commit that makes the version: nothing that was there is lost, or stays without a row. */
-function assertSuccession({ rowVersion, version, replaced, writes }: Succession, head: Versioned<VersionRow> | undefined): void {
+function assertSuccession(
+  { rowVersion, version, replaced, writes }: Succession,
+  head: Versioned<VersionRow> | undefined,
+  versioning: Versioning | undefined,
+): void {
   assert(head === undefined || isNewer(rowVersion, nameOf(head)), "I16, OGD5: a new version is above the one that it follows");
   const isNamed = version === undefined || (version.commit === rowVersion.commit && version.guid === rowVersion.guid);
   assert(isNamed, "OGD5: a version is named by the commit that makes it");
@@ -86,6 +90,10 @@ function assertSuccession({ rowVersion, version, replaced, writes }: Succession,
   assert(
     version !== undefined || head?.row.kind !== "object" || replaced === head.row,
     "OGD4: a bucket without versions has one object of a key",
+  );
+  assert(
+    version === undefined || version.isNull === (versioning === "suspended"),
+    "I16: while versions are suspended the null version is written",
   );
   assertLeft(replaced, writes);
   const puts = writes.flatMap((write) => (write.kind === "put" ? [write.row.key] : []));

@@ -64,8 +64,8 @@ const SEEDS: readonly Seed[] = [
   [
     "OGD17: a bucket that is forgotten was closed",
     "bucket-shards",
-    'const closed = await writeHeaders(context, mine, "closed");',
-    'const closed = await writeHeaders(context, mine, "open");',
+    '  if (await isEmpty(context, mine.row)) return "empty";\n',
+    '  if (await isEmpty(context, mine.row)) {\n    await changeHeaders(context, mine.row, closed, "open");\n    return "empty";\n  }\n',
     BUCKETS,
   ],
   [
@@ -124,6 +124,42 @@ const SEEDS: readonly Seed[] = [
     "read(partition, [headerKey(), ...rowKeys]);",
     "read(partition, [headerKey(), ...rowKeys.slice(0, 1)]);",
     VERSIONS,
+  ],
+  [
+    "no write commits under settings newer than those it was judged by",
+    "put-object",
+    "    checkJudged(context, view.bucket, view.header.row.settings);\n",
+    "",
+    SETTINGS,
+  ],
+  [
+    "no write commits under settings newer than those it was judged by",
+    "change-object",
+    "await viewShard(context, ",
+    "await viewShard((({ judged: _, ...anyone }) => anyone)(context), ",
+    SETTINGS,
+  ],
+  [
+    "no write commits under settings newer than those it was judged by",
+    "delete-object",
+    '    const view = await viewShard(context, "write", bucket, key, rowKeys);\n',
+    '    const view = await viewShard((({ judged: _, ...anyone }) => anyone)(context), "write", bucket, key, rowKeys);\n',
+    SETTINGS,
+  ],
+  ["what rests is not taken over", "buckets", "    if (!isUnresolved(found.row)) continue;\n", "", BUCKETS],
+  [
+    "OGD17: a bucket is empty when nothing comes in any more",
+    "bucket-shards",
+    'const closed = await writeHeaders(context, mine, "closed");',
+    'const closed = await writeHeaders(context, mine, "open");',
+    BUCKETS,
+  ],
+  [
+    "OGD21: a shard with locks keeps versions",
+    "bucket-shards",
+    "    ...(versioning === undefined ? {} : { versioning }),\n",
+    "    ...(locking !== undefined ? {} : { versioning }),\n",
+    LOCKS,
   ],
   // Locks, and other changes of a row.
   [

@@ -241,6 +241,20 @@ const SEEDS: readonly Seed[] = [
     "    if (view.header.row.versioning === undefined && versionId === undefined) {\n",
     VERSIONS,
   ],
+  [
+    "while versions are suspended the null version is written",
+    "versions",
+    "      return { rowVersion, version: { ...rowVersion, isNull: true },",
+    "      return { rowVersion, version: { ...rowVersion, isNull: false },",
+    VERSIONS,
+  ],
+  [
+    "the null version of a key is apart from the others",
+    "versions",
+    "  return putRow(versionKey(key, version), rowVersion, {",
+    "  return putRow(versionKey(key, { ...version, isNull: false }), rowVersion, {",
+    VERSIONS,
+  ],
   // What rows say of their content.
   [
     "an object is as long as the plaintext of its blob",
