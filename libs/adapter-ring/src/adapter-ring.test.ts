@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { ReplicaService } from "@concord/protos-storage";
 import type { ReplicaLogState } from "@concord/group-log";
 import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
-import { logStateToWire, RemoteBatchLog, RemoteLogReplica, RemoteRowReplica } from "./index.ts";
+import { SEGMENT_LEAVES } from "@concord/repair";
+import { logStateToWire, RemoteBatchLog, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica, RemoteTombstones } from "./index.ts";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, RING_PROTOCOL } from "./limits.ts";
 import { FakePeer } from "./test/fake-peer.ts";
 
@@ -31,6 +32,40 @@ test("rows: apply, read and range: the bytes arrive and come back as they are", 
   assert.deepEqual(plain(peer.requestsOf(ReadRows)[0]!.keys), [bytes(4), bytes(5)]);
   const [range] = peer.requestsOf(ReadRowRange);
   assert.deepEqual([range!.reverse, range!.limit], [true, 5]);
+});
+
+test("rows: copies name the newest collection that the peer had named; a refusal, and sums, bring its newest", async () => {
+  const peer = await listening();
+  const session = peer.session();
+  const rows = new RemoteRowReplica(session);
+  peer.answers.ApplyRows = async ({ collection }) => ({ stale: collection !== "c1", collection: "c1" });
+  assert.equal(rows.collection, undefined);
+  assert.equal(await rows.applyCopies([bytes(1)], rows.collection, TIMEOUT_MS), false);
+  assert.equal(await rows.applyCopies([bytes(1)], rows.collection, TIMEOUT_MS), true);
+  peer.answers.RepairSums = async () => ({ toKey: bytes(2), leaves: new Uint8Array(8 * SEGMENT_LEAVES), collection: "c2" });
+  await new RemoteComparedRows(session).sums({ from: bytes(1), to: bytes(2) }, TIMEOUT_MS);
+  assert.equal(rows.collection, "c2");
+  const sent = peer.requestsOf(ReplicaService.methods.ApplyRows).map(({ copies, collection }) => [copies, collection]);
+  assert.deepEqual(sent, [
+    [true, ""],
+    [true, "c1"],
+  ]);
+});
+
+test("tombstones: the question and the order arrive; an answer that leaves one out: INTERNAL", async () => {
+  const peer = await listening();
+  const remote = new RemoteTombstones(peer.session());
+  const tombstones = [1, 2].map((at) => ({ key: bytes(at), deletedAtUs: timestampUsOf(BigInt(at)) }));
+  peer.answers.Tombstones = async () => ({ held: [true, false] });
+  assert.deepEqual(await remote.held(tombstones, TIMEOUT_MS), [true, false]);
+  await remote.drop(tombstones, TIMEOUT_MS);
+  const asked = peer.requestsOf(ReplicaService.methods.Tombstones);
+  assert.deepEqual(
+    asked.map(({ drop, tombstones: named }) => [drop, ...named.map(({ key, deletedAtUs }) => [...key, deletedAtUs])]),
+    [false, true].map((drop) => [drop, [1, 1n], [2, 2n]]),
+  );
+  peer.answers.Tombstones = async () => ({ held: [true] });
+  await assert.rejects(remote.held(tombstones, TIMEOUT_MS), { code: "INTERNAL" });
 });
 
 const STATE: ReplicaLogState = {

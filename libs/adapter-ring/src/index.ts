@@ -7,3 +7,4 @@ export { checkProtocol } from "./protocol.ts";
 export { entryFromWire, logStateFromWire, logStateToWire } from "./log-messages.ts";
 export { RemoteLogReplica } from "./remote-log.ts";
 export { RemoteRowReplica } from "./remote-rows.ts";
+export { RemoteTombstones } from "./remote-tombstones.ts";

@@ -1,10 +1,11 @@
 /**
  * Version of what nodes of a ring say to each other. Nodes of different versions refuse each other: 2 = rows follow from the log, whose
  * entries an earlier node would store without them; 3 = outcomes lie in one row per flush, and a node that cut its journal is asked for no
- * vote; 4 = entries of all groups travel in one message; 5 = what came since then: anti-entropy, reads of a group as of one place, traceparent.
+ * vote; 4 = entries of all groups travel in one message; 5 = what came since then: anti-entropy, reads of a group as of one place, traceparent;
+ * 6 = copies of rows name the receiver's newest collection of tombstones, which an earlier node would not refuse.
  * What a version is made of is recorded in `apps/storage-proxy/src/test/protocol-versions.json`, and a test compares.
  */
-export const RING_PROTOCOL = 5;
+export const RING_PROTOCOL = 6;
 /** Metadata of every call but Hello, which tells it in its message. */
 export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */

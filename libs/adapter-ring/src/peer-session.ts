@@ -44,6 +44,8 @@ type Contact =
 export class PeerSession {
   readonly name: string;
   readonly clock: Clock;
+  /** The peer's newest collection of tombstones, as it named it last; undefined: not yet. Copies that are read later may be sent to it. */
+  collection: string | undefined;
   readonly #options: PeerSessionOptions;
   readonly #channel: Channel;
   readonly #metadata: Metadata;

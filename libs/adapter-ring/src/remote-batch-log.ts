@@ -8,6 +8,7 @@ const RESULTS: Readonly<Record<BatchLogPutResult, PutResult | undefined>> = {
   BATCH_LOG_PUT_RESULT_KEPT: "kept",
   BATCH_LOG_PUT_RESULT_MISMATCH: "mismatch",
   BATCH_LOG_PUT_RESULT_FULL: "full",
+  BATCH_LOG_PUT_RESULT_EXPIRED: "expired",
 };
 
 /** A peer's batchlog. */

@@ -24,7 +24,8 @@ export class RemoteComparedRows implements ComparedPeer {
   }
 
   async sums(segment: Segment, timeoutMs: number): Promise<{ readonly to: Uint8Array; readonly leaves: readonly number[] }> {
-    const { toKey, leaves } = await this.#peer.call("repairSums", { fromKey: segment.from, toKey: segment.to }, timeoutMs);
+    const { toKey, leaves, collection } = await this.#peer.call("repairSums", { fromKey: segment.from, toKey: segment.to }, timeoutMs);
+    this.#peer.collection = collection;
     if (leaves.length !== SEGMENT_LEAVES * LEAF_BYTES) throw this.#wrong("its sums are cut");
     return { to: this.#checkedEnd(segment, toKey), leaves: leavesFromWire(leaves) };
   }
@@ -36,8 +37,12 @@ export class RemoteComparedRows implements ComparedPeer {
     return { to: this.#checkedEnd(segment, response.toKey), rows };
   }
 
-  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void> {
-    return this.#rows.applyRows(mutations, timeoutMs);
+  get collection(): string | undefined {
+    return this.#peer.collection;
+  }
+
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean> {
+    return this.#rows.applyCopies(mutations, collection, timeoutMs);
   }
 
   #checkedEnd({ from, to }: Segment, end: Uint8Array): Uint8Array {

@@ -18,8 +18,19 @@ export class RemoteRowReplica implements RowReplica, GroupReplica {
     return this.#peer.reachable;
   }
 
+  get collection(): string | undefined {
+    return this.#peer.collection;
+  }
+
   async applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void> {
     await this.#peer.call("applyRows", { mutations }, timeoutMs);
+  }
+
+  async applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean> {
+    const request = { mutations, copies: true, collection: collection ?? "" };
+    const response = await this.#peer.call("applyRows", request, timeoutMs);
+    this.#peer.collection = response.collection;
+    return !response.stale;
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {

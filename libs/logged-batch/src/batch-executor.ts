@@ -1,6 +1,7 @@
 import type { BatchRequest, BatchResult } from "@concord/ports";
-import { assert, silentLog, silentMetrics, type Checksum, type Log, type Metrics, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, silentLog, silentMetrics, type Checksum, type Log, type Metrics, type TimestampUs } from "@concord/runtime";
 import { encodeEntry } from "./batch-entry.ts";
+import type { ForgottenDeletions } from "./batch-log.ts";
 import type { BatchRing } from "./batch-node.ts";
 import { BatchRuns } from "./batch-runs.ts";
 import { executeBatch, type BatchSteps, type PreparedBatch } from "./execute-batch.ts";
@@ -11,6 +12,8 @@ export interface BatchExecutorOptions {
   readonly checksum: Checksum;
   /** This node's write clock. */
   readonly drawTimestampUs: () => TimestampUs;
+  /** Of this node. */
+  readonly forgotten?: ForgottenDeletions;
   readonly log?: Log;
   readonly metrics?: Metrics;
 }
@@ -33,7 +36,7 @@ export class BatchExecutor {
       drawTimestampUs: options.drawTimestampUs,
       metrics: options.metrics ?? silentMetrics,
       log,
-      run: (batch) => executeBatch(this.#steps, batch),
+      run: (batch) => this.#run(batch, options.forgotten),
     });
     const { clock, writeTimeoutMs } = this.#ring;
     this.#lanes = new Map(
@@ -68,6 +71,13 @@ export class BatchExecutor {
   /** As `executeBatch` and `BatchRuns.execute`. */
   execute(request: BatchRequest): Promise<BatchResult> {
     return this.#runs.execute(request);
+  }
+
+  /** TIMESTAMP_OUT_OF_RANGE: as old as a deletion that is forgotten here; a repeat of a batch that old could bring rows back that were deleted since. */
+  #run(batch: PreparedBatch, forgotten: ForgottenDeletions | undefined): Promise<BatchResult> {
+    if (forgotten === undefined || batch.timestampUs > forgotten.newestUs) return executeBatch(this.#steps, batch);
+    const text = `deletions up to timestamp ${forgotten.newestUs} are forgotten: what was deleted since this batch's timestamp could come back`;
+    return Promise.reject(new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, { metadata: { batchId: batch.id } }));
   }
 
   #seal(batch: PreparedBatch, holders: readonly string[]): Uint8Array {

@@ -8,7 +8,7 @@ import { timestampUsOf, toHex, type TimeId } from "@concord/runtime";
 import { encodeEntry, encodeLetter, entryKey, type BatchEntry } from "./batch-entry.ts";
 import { BatchLog } from "./batch-log.ts";
 import type { BatchLogWrite, BatchLogWritten } from "./batch-node.ts";
-import { LOG_CALL_ENTRIES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
+import { GC_GRACE_MS, LOG_CALL_ENTRIES_MAX, PENDING_ENTRIES_MAX } from "./limits.ts";
 import { checksum, insert, ManualClock } from "./test/memory-ring.ts";
 
 const idOf = (at: number): TimeId => `0190000000007000800000${at.toString(16).padStart(10, "0")}` as TimeId;
@@ -156,4 +156,24 @@ test("[LBD10] format version 1: golden bytes of entry and dead letter", () => {
   );
   const letter = encodeLetter({ id: idOf(1), reason: "EXPIRED", setAsideMs: 5, entry: Uint8Array.of(9) }, checksum);
   assert.equal(toHex(letter), "0172b15f96000000000000000507455850495245440109");
+});
+
+test("[LBD6] a deletion as new as a batch is forgotten: not kept, and held ones are not merged; forced by an operator: both", () => {
+  const forgotten = { newestUs: timestampUsOf(0n) };
+  const log = new BatchLog(checksum, new ManualClock(), forgotten);
+  const three = { holders: ["node-1", "node-2", "node-3"] };
+  put(log, entryOf(1, three));
+  forgotten.newestUs = timestampUsOf(7n);
+  assert.deepEqual(put(log, entryOf(2, three), entryOf(3, { ...three, timestampUs: timestampUsOf(8n) })).reply.results, [
+    "expired",
+    "kept",
+  ]);
+  const decide = (): StoreEffects<BatchLogWritten> => {
+    const step = log.write({ ...NOTHING, decided: [idOf(1)] });
+    return step.run(step.load.map(() => undefined));
+  };
+  assert.deepEqual([decide().persist, decide().reply.applied], [[], [false]]);
+  // As `revive` writes it, long after its timestamp.
+  assert.deepEqual(put(log, entryOf(1, { createdMs: GC_GRACE_MS + 1001 })).reply.results, ["kept"]);
+  assert.deepEqual(decide().reply.applied, [true]);
 });

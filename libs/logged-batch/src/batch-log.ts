@@ -1,10 +1,20 @@
 import { keyText } from "@concord/codec";
 import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
 import { applyRowsStep, type ApplyRowsReply } from "@concord/quorum";
-import { assert, ConcordError, RotatingMap, timeIdMs, type Checksum, type Clock, type TimeId } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  RotatingMap,
+  TIMESTAMP_ZERO,
+  timeIdMs,
+  type Checksum,
+  type Clock,
+  type TimeId,
+  type TimestampUs,
+} from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
-import { LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX, PREPARED_BYTES_MAX } from "./limits.ts";
+import { GC_GRACE_MS, LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX, PREPARED_BYTES_MAX } from "./limits.ts";
 import { UndecidedRows } from "./undecided-rows.ts";
 
 /** The rows a held batch writes. */
@@ -26,7 +36,8 @@ export type HeldState =
 
 /** What a holder knows of one entry without reading it. */
 export interface HeldBatch extends PendingBatch {
-  readonly holders: readonly string[];
+  /** Of the newest entry that came, as `createdMs`. */
+  holders: readonly string[];
   readonly bytes: number;
   readonly digest: string;
   /** Of the newest entry that came: a redriven batch is new again (LBD6). */
@@ -46,6 +57,12 @@ export interface UnreadableBatch {
   readonly bytes: number;
 }
 
+/** What this node has forgotten: quorum's Forgotten is one. */
+export interface ForgottenDeletions {
+  /** Of the newest one; 0 = none. */
+  readonly newestUs: TimestampUs;
+}
+
 /**
  * The batchlog of one node as steps over its store (LB15, LBD2). The index of what is there lives in memory, loaded by
  * `openBatchLog`, and changes only inside `run`, in the order in which the effects reach the disk.
@@ -53,6 +70,7 @@ export interface UnreadableBatch {
 export class BatchLog {
   readonly #checksum: Checksum;
   readonly #clock: Clock;
+  readonly #forgotten: ForgottenDeletions;
   readonly #pending = new RotatingMap<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
@@ -61,9 +79,10 @@ export class BatchLog {
   /** Of the entries whose merge is prepared. */
   #preparedBytes = 0;
 
-  constructor(checksum: Checksum, clock: Clock) {
+  constructor(checksum: Checksum, clock: Clock, forgotten: ForgottenDeletions = { newestUs: TIMESTAMP_ZERO }) {
     this.#checksum = checksum;
     this.#clock = clock;
+    this.#forgotten = forgotten;
   }
 
   /** Oldest first; the entry's own creation time counts. */
@@ -77,6 +96,15 @@ export class BatchLog {
 
   get size(): number {
     return this.#pending.size + this.#unreadable.size;
+  }
+
+  /**
+   * A deletion that is as new is forgotten here: merged, the batch could bring deleted rows back (I6). False of one that an operator had executed by force,
+   * which one node holds, as created long after its timestamp (LBD6).
+   */
+  isForgotten({ timestampUs, createdMs, holders }: Pick<HeldBatch, "timestampUs" | "createdMs" | "holders">): boolean {
+    const isForced = holders.length === 1 && BigInt(createdMs - GC_GRACE_MS) * 1000n > timestampUs;
+    return timestampUs <= this.#forgotten.newestUs && !isForced;
   }
 
   isHeld(held: HeldBatch): boolean {
@@ -209,6 +237,7 @@ export class BatchLog {
   #keep(bytes: Uint8Array, summary: HeldBatch, persist: KeyValueOperation[]): PutResult {
     const held = this.#pending.get(summary.id);
     if (held !== undefined && held.digest !== summary.digest) return "mismatch";
+    if (this.isForgotten(summary)) return "expired";
     if (held === undefined) {
       if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
       this.#add(summary);
@@ -241,7 +270,7 @@ export class BatchLog {
         });
         assert(at === loaded.length, "I3: every loaded row is of a batch that is merged");
         for (const { held, rows, entry, before } of merges) {
-          if (this.#pending.get(held.id) !== held || held.state.kind === "merged") continue;
+          if (this.#pending.get(held.id) !== held || held.state.kind === "merged" || this.isForgotten(held)) continue;
           const step = rows.prepared ?? this.#prepare(entry);
           if (step === undefined) continue;
           const effects = step.run(values === undefined ? before : rows.names.map((name) => values.get(name)));
@@ -269,6 +298,7 @@ export class BatchLog {
 
   #decide(held: HeldBatch, isMerged: boolean): void {
     assert(this.isHeld(held), "I1: what is decided is held");
+    assert(!this.isForgotten(held), "I6: no row is merged that a forgotten deletion had deleted");
     assert(held.state.kind !== "merged", "the rows of a batch are merged once");
     const { rows } = held.state;
     this.#release(held);
@@ -316,9 +346,11 @@ export class BatchLog {
 }
 
 /** What an operator redrove is as old as its redrive, here too. */
-function renew(held: HeldBatch, { createdMs, digest }: HeldBatch): void {
+function renew(held: HeldBatch, { createdMs, digest, holders }: HeldBatch): void {
   assert(held.digest === digest, "LBD8: what is held keeps its first payload");
-  held.createdMs = Math.max(held.createdMs, createdMs);
+  if (createdMs <= held.createdMs) return;
+  held.createdMs = createdMs;
+  held.holders = holders;
 }
 
 function refuseCount(...counts: readonly number[]): void {

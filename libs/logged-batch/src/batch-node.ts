@@ -10,8 +10,11 @@ export interface BatchLogWrite {
   readonly removed: readonly TimeId[];
 }
 
-/** `mismatch`: the id is held with another payload; `full`: the log takes no more until some are completed. */
-export type PutResult = "kept" | "mismatch" | "full";
+/**
+ * `mismatch`: the id is held with another payload; `full`: the log takes no more until some are completed; `expired`: a deletion that is as new is
+ * forgotten at that node, so that deleted rows could come back.
+ */
+export type PutResult = "kept" | "mismatch" | "full" | "expired";
 
 /** In the order of the request. */
 export interface BatchLogWritten {

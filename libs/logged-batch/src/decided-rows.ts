@@ -6,7 +6,9 @@ import type { BatchLog, HeldBatch } from "./batch-log.ts";
 export interface LocalRows<Range, Page> {
   readonly name: string;
   readonly reachable: boolean;
+  readonly collection: string | undefined;
   applyRows(mutations: readonly Uint8Array[]): Promise<void>;
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean>;
   readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
   readRowRange(range: Range, timeoutMs: number, after: readonly LogPosition[]): Promise<Page>;
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
@@ -41,6 +43,14 @@ export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to:
   /** Writes merge by timestamp with what comes later: they wait for nothing. */
   applyRows(mutations: readonly Uint8Array[]): Promise<void> {
     return this.#options.rows.applyRows(mutations);
+  }
+
+  get collection(): string | undefined {
+    return this.#options.rows.collection;
+  }
+
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
+    return this.#options.rows.applyCopies(mutations, collection);
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {

@@ -113,6 +113,8 @@ async function completeInBackground({ ring, laneOf }: BatchSteps, batch: Prepare
 function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
   const mismatch = acks.failures.find((failure) => failure.code === "IDEMPOTENCY_MISMATCH");
   if (mismatch !== undefined) return mismatch;
+  const expired = acks.failures.find((failure) => failure.code === "TIMESTAMP_OUT_OF_RANGE");
+  if (expired !== undefined && neverTaken(acks)) return expired;
   if (neverTaken(acks)) return unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
   const text = `${acks.acked} holders confirmed the batch, too few; repeat it with the same id and timestamp`;
   return batchError("BATCH_LOG_TIMEOUT", text, {
@@ -132,6 +134,8 @@ async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<voi
   const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);
   if (acks.enough) return;
   const writeType = "UNLOGGED_BATCH";
+  const expired = acks.failures.find((failure) => failure.code === "TIMESTAMP_OUT_OF_RANGE");
+  if (expired !== undefined && neverTaken(acks)) throw expired;
   if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
   const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
   throw batchError("WRITE_TIMEOUT", text, { ...factsOf(batch), writeType, outcome: undefined, cause: acks.failures[0] });

@@ -1,4 +1,4 @@
-import { assert, ConcordError, toConcordError, type Clock, type TimeId, type Timer } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, unreachable, type Clock, type TimeId, type Timer } from "@concord/runtime";
 import type { BatchNode, PutResult } from "./batch-node.ts";
 import { CALL_BYTES_TARGET, DECISION_DELAY_MS, LOG_CALL_ENTRIES_MAX, REMOVAL_DELAY_MS, REMOVALS_WAITING_MAX } from "./limits.ts";
 
@@ -42,7 +42,7 @@ export class HolderLane {
     this.#options = options;
   }
 
-  /** Resolves when the holder has the entry on disk. IDEMPOTENCY_MISMATCH, OVERLOADED, or the error of the call. */
+  /** Resolves when the holder has the entry on disk. IDEMPOTENCY_MISMATCH, OVERLOADED, TIMESTAMP_OUT_OF_RANGE, or the error of the call. */
   put(id: TimeId, entry: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#puts.push({ id, entry, resolve, reject });
@@ -162,5 +162,10 @@ function answer(put: Put, result: PutResult): void {
     case "full":
       put.reject(new ConcordError("OVERLOADED", "the batchlog is full until replay has completed some", { metadata }));
       return;
+    case "expired":
+      put.reject(new ConcordError("TIMESTAMP_OUT_OF_RANGE", `batch ${put.id} is as old as deletions that are forgotten`, { metadata }));
+      return;
+    default:
+      unreachable(result);
   }
 }

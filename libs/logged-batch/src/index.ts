@@ -9,7 +9,7 @@ export { BatchExecutor, type BatchExecutorOptions } from "./batch-executor.ts";
 export { batchError, type BatchFailure } from "./batch-error.ts";
 export { BatchRuns, type BatchRunsOptions } from "./batch-runs.ts";
 export type { PreparedBatch } from "./execute-batch.ts";
-export type { BatchLog, HeldBatch } from "./batch-log.ts";
+export type { BatchLog, ForgottenDeletions, HeldBatch } from "./batch-log.ts";
 export type { BatchLogReplica, BatchLogWrite, BatchLogWritten, BatchNode, BatchRing, BatchRows, PutResult } from "./batch-node.ts";
 export { DecidedRows, type DecidedRowsOptions, type LocalRows } from "./decided-rows.ts";
 export {

@@ -348,6 +348,36 @@ test("[LBD6] replay: older than gc_grace: dead letter EXPIRED; redriven only by 
   await assert.rejects(ring.process(1).replay.redrive(id, true), { code: "NOT_FOUND" });
 });
 
+test("[LBD6] replay: a node has forgotten deletions that are as new as its entry: it merges none of it, a read waits no longer: dead letter", async () => {
+  const ring = await MemoryRing.open(3);
+  const id = await dieAt(ring, "batch:after-log");
+  const { timestampUs } = ring
+    .process(1)
+    .batchLog.pending()
+    .find((held) => held.id === id)!;
+  for (const node of ring.nodes) node.forgotten.newestUs = timestampUs;
+  await ring.start(ring.node(0));
+  const { batchLog, replay } = ring.process(1);
+  await assert.rejects(
+    Promise.all([replay.whenDecided(batchLog.pending().find((held) => held.id === id)!), ring.clock.advance(2 * RESOLVE_AFTER_MS)]),
+    { code: "REPLICAS_UNAVAILABLE" },
+  );
+  for (const node of [0, 1, 2]) await ring.process(node).replay.replayNow();
+  assert.ok(ring.nodes.every(absent));
+  assert.equal((await ring.process(1).replay.deadLetters(10))[0]?.reason, "EXPIRED");
+  await assert.rejects(ring.process(1).replay.redrive(id, false), { code: "BATCH_INVALID" });
+});
+
+test("[LBD8] batch: repeated with a timestamp as old as forgotten deletions: refused, nothing is logged", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.node(0).forgotten.newestUs = timestampUsOf(5n);
+  const request = { id: ring.newId(), mutationsAt: inserts(["p1", "p2"], "v"), unlogged: false };
+  const repeat = (timestampUs: bigint): Promise<unknown> =>
+    ring.process(0).executor.execute({ ...request, timestampUs: timestampUsOf(timestampUs) });
+  await assert.rejects(repeat(5n), { code: "TIMESTAMP_OUT_OF_RANGE", applied: "no" });
+  assert.ok(ring.nodes.every(({ process }) => process!.batchLog.size === 0));
+});
+
 test("[LBD6] [LB6] redrive: no quorum: the batch is in the log again and completed later", async () => {
   const ring = await MemoryRing.open(3);
   ring.gcGraceMs = 60_000;

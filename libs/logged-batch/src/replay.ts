@@ -150,7 +150,7 @@ export class BatchReplay {
     if (letter === undefined) throw new ConcordError("NOT_FOUND", `no dead letter ${id}`, { metadata: { batchId: id } });
     const entry = decodeEntry(letter.entry, checksum);
     const rows = entry.mutations.map((mutation) => decodeMutation(mutation).key);
-    if (this.#isExpired(entry.createdMs) && !force) throw expired(entry, rows);
+    if (this.#isExpired(entry) && !force) throw expired(entry, rows);
     const pending = await runner.submit(batchLog.revive({ ...entry, createdMs: this.#ring.clock.nowMs(), holders: [this.#ring.self] }));
     assert(pending.id === id && entry.timestampUs === pending.timestampUs, "a redriven batch keeps its id and timestamp (LBD6)");
     const bytes = await runner.submit(batchLog.read(id));
@@ -278,7 +278,7 @@ export class BatchReplay {
 
   async #replayOne(pending: HeldBatch): Promise<ReplayResult> {
     const { batchLog, runner, checksum } = this.#options;
-    if (this.#isExpired(pending.createdMs)) return this.#deadLetter(pending.id, "EXPIRED");
+    if (this.#isExpired(pending)) return this.#deadLetter(pending.id, "EXPIRED");
     const bytes = await runner.submit(batchLog.read(pending.id));
     if (bytes === undefined) return "gone";
     let entry: BatchEntry;
@@ -407,11 +407,12 @@ export class BatchReplay {
 
   #canGoOn(pending: HeldBatch): boolean {
     const missing = this.#ring.nodes.filter((node) => !isSafe(pending, node.name));
-    return missing.length === 0 || missing.some((node) => this.#isThere(node)) || this.#isExpired(pending.createdMs);
+    return missing.length === 0 || missing.some((node) => this.#isThere(node)) || this.#isExpired(pending);
   }
 
-  #isExpired(createdMs: number): boolean {
-    return this.#ring.clock.nowMs() - createdMs > (this.#options.gcGraceMs ?? GC_GRACE_MS);
+  #isExpired(batch: Pick<HeldBatch, "createdMs" | "timestampUs" | "holders">): boolean {
+    const isOld = this.#ring.clock.nowMs() - batch.createdMs > (this.#options.gcGraceMs ?? GC_GRACE_MS);
+    return isOld || this.#options.batchLog.isForgotten(batch);
   }
 
   #observe(results: readonly ReplayResult[]): void {

@@ -5,7 +5,7 @@ import type { LogEntry, RowKey } from "@concord/ports";
 import { encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import { ConcordError, epochOf, seqOf, silentLog, timestampUsOf, type Seq } from "@concord/runtime";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import { AtomicRowStore, LocalRowReplica, rowsOfEntry, type GroupRead, type GroupReplica, type GroupRows } from "./index.ts";
+import { AtomicRowStore, Forgotten, LocalRowReplica, rowsOfEntry, type GroupRead, type GroupReplica, type GroupRows } from "./index.ts";
 import { ATOMIC_HEDGE_MS, ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, ATOMIC_READ_KEYS_MAX } from "./limits.ts";
 import { checksum, ManualClock, PlainRunner, turn } from "./test/ring.ts";
 
@@ -63,6 +63,7 @@ class Replica implements GroupReplica {
       hasAllRows,
       catchUp: async (_, seq) => this.apply(Number(seq)),
       appliedSeq: () => seqOf(BigInt(this.applied)),
+      forgotten: new Forgotten(name, checksum),
       checksum,
       log: silentLog,
     });

@@ -1,5 +1,6 @@
 export { AtomicRowStore, type AtomicRowStoreOptions } from "./atomic-row-store.ts";
 export { chunksOf } from "./chunks.ts";
+export { Forgotten, forgottenNote, readForgotten } from "./forgotten.ts";
 export { gather, type Answer, type Gathered, type GatherOptions } from "./gather.ts";
 export { mutationsOf } from "./image-mutations.ts";
 export { RANGE_IMAGES_MAX, READ_CHUNK_KEYS_MAX } from "./limits.ts";

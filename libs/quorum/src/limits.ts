@@ -5,6 +5,8 @@ export const APPLY_CHUNK_BYTES_TARGET = 1024 * 1024;
 export const READ_CHUNK_KEYS_MAX = 200;
 /** Keys of rows of groups that are read once more in one message, each with the place in its log that replicas reach first. */
 export const READ_AGAIN_KEYS_MAX = 64;
+/** How often rows are read when the replicas that are to be repaired drop tombstones each time. */
+export const READ_TRIES_MAX = 4;
 /** Images, dead ones included, in one page of a replica's range. */
 export const RANGE_IMAGES_MAX = 1000;
 /** A replica ends its page once the images have this size. */

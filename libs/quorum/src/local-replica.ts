@@ -1,6 +1,7 @@
 import type { KeyRange, KeyValue, KeyValueEntry, LogPosition, StepRunner } from "@concord/ports";
 import { imageRowKey } from "@concord/rows";
-import { assert, ConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
+import { assert, ConcordError, type Checksum, type Log, type Seq, type TimestampUs } from "@concord/runtime";
+import type { Forgotten } from "./forgotten.ts";
 import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 import { applyRowsStep } from "./row-steps.ts";
@@ -24,6 +25,7 @@ export interface LocalRowReplicaOptions {
   readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
   /** How far it has now, though perhaps not on disk yet. */
   readonly appliedSeq: (group: string) => Seq;
+  readonly forgotten: Forgotten;
   readonly checksum: Checksum;
   readonly log: Log;
   /** A stored row fails its check: the replica refuses to answer for it until it is healed (I5). */
@@ -41,15 +43,23 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     this.#options = options;
   }
 
-  /** CORRUPT_DATA (applied: unknown) when a mutation or a stored row fails its check. */
+  get collection(): string {
+    return this.#options.forgotten.collection;
+  }
+
+  /**
+   * CORRUPT_DATA (applied: unknown) when a mutation or a stored row fails its check. TIMESTAMP_OUT_OF_RANGE: a mutation is as old as a deletion that
+   * is forgotten here (I12).
+   */
   async applyRows(mutations: readonly Uint8Array[]): Promise<void> {
-    const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum));
-    if (reply.kind === "applied") return;
-    const { storedKeys } = reply;
-    assert(storedKeys.length > 0, "I5: a refused write names the damaged rows");
-    for (const storedKey of storedKeys) this.#options.onDamaged?.(storedKey);
-    this.#options.log.error("stored rows failed their check and were quarantined", { rows: storedKeys.length });
-    throw new ConcordError("CORRUPT_DATA", `${storedKeys.length} stored rows of ${this.name} fail their check`, { applied: "unknown" });
+    const { forgotten } = this.#options;
+    if (!(await this.#apply(mutations, (oldestUs) => oldestUs <= forgotten.newestUs))) throw writtenTooLate(this.name, forgotten.newestUs);
+  }
+
+  /** CORRUPT_DATA as `applyRows`. */
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
+    const { forgotten } = this.#options;
+    return this.#apply(mutations, () => collection !== forgotten.collection);
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
@@ -89,6 +99,17 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
 
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void> {
     return this.#options.catchUp(group, seq, timeoutMs);
+  }
+
+  /** False: refused. */
+  async #apply(mutations: readonly Uint8Array[], refuses: (oldestUs: TimestampUs) => boolean): Promise<boolean> {
+    const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum, refuses));
+    if (reply.kind !== "corrupt") return reply.kind === "applied";
+    const { storedKeys } = reply;
+    assert(storedKeys.length > 0, "I5: a refused write names the damaged rows");
+    for (const storedKey of storedKeys) this.#options.onDamaged?.(storedKey);
+    this.#options.log.error("stored rows failed their check and were quarantined", { rows: storedKeys.length });
+    throw new ConcordError("CORRUPT_DATA", `${storedKeys.length} stored rows of ${this.name} fail their check`, { applied: "unknown" });
   }
 
   /** One step loads all keys and looks how far the log is applied: no entry is applied in between (I10). */
@@ -190,4 +211,9 @@ function boundsOf(range: ReplicaRange): KeyRange & { readonly limit: number } {
 function tooManyBytes(): ConcordError {
   const metadata = { limit: "ATOMIC_READ_BYTES_MAX", value: String(ATOMIC_READ_BYTES_MAX) };
   return new ConcordError("LIMIT_EXCEEDED", `an atomic read answers at most ${ATOMIC_READ_BYTES_MAX} bytes; read fewer rows`, { metadata });
+}
+
+function writtenTooLate(replica: string, newestUs: TimestampUs): ConcordError {
+  const text = `${replica} has forgotten deletions up to timestamp ${newestUs}: what was written before them could come back; write it with a newer timestamp`;
+  return new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, { metadata: { forgottenUs: String(newestUs) } });
 }

@@ -24,9 +24,22 @@ export function writeError(result: TooFew, needed: number, untouched: boolean): 
     const text = `${result.answers} replicas confirmed the write, ${needed} are needed; it may be applied`;
     return new ConcordError("WRITE_TIMEOUT", text, { metadata });
   }
-  const tooLarge = result.failures.find((failure) => failure.code === "LIMIT_EXCEEDED");
-  return tooLarge ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
+  const lasting = result.failures.find(({ code }) => code === "LIMIT_EXCEEDED" || code === "TIMESTAMP_OUT_OF_RANGE");
+  return lasting ?? new ConcordError("REPLICAS_UNAVAILABLE", "too few replicas took the write; nothing was written", { metadata });
 }
+
+/** Copies were not taken back by a replica that had dropped tombstones since they were read (I11). */
+export function staleCopies(replica: string): ConcordError {
+  return new ConcordError("REPLICAS_UNAVAILABLE", `${replica} has dropped tombstones since the rows were read; read them again`, {
+    metadata: { [STALE_COPIES]: replica },
+  });
+}
+
+export function areStaleCopies(error: ConcordError): boolean {
+  return STALE_COPIES in error.metadata;
+}
+
+const STALE_COPIES = "collectedAt";
 
 /** What stands in the way for good (corrupt, too large) before what time may heal. */
 export function readError(result: TooFew, needed: number): ConcordError {

@@ -91,7 +91,9 @@ async function readLatencies(stalling: number | undefined): Promise<{ readonly s
       name: replica.name,
       reachable: true,
       readRows,
+      collection: replica.collection,
       applyRows: (mutations) => replica.applyRows(mutations),
+      applyCopies: (mutations, collection) => replica.applyCopies(mutations, collection),
       readRowRange: (...call) => replica.readRowRange(...call),
       catchUp: (...call) => replica.catchUp(...call),
     };
@@ -191,11 +193,11 @@ test("[TX30] read: the repair is not confirmed: no answer, until a quorum has wh
   behave(ring, "normal", "refusing", "refusing");
   await assert.rejects(ring.rows.apply([insert("value-a", 5)], OPTIONS));
   behave(ring, "normal", "normal", "held");
-  const { applyRows } = ring.replicas[1]!;
-  ring.replicas[1]!.applyRows = () => new Promise<never>(() => undefined);
+  const { applyCopies } = ring.replicas[1]!;
+  ring.replicas[1]!.applyCopies = () => new Promise<never>(() => undefined);
   const answer = read(ring);
   assert.equal(await settled(answer), "waiting");
-  ring.replicas[1]!.applyRows = applyRows;
+  ring.replicas[1]!.applyCopies = applyCopies;
   await ring.replicas[2]!.release();
   assert.equal(await answer, "value-a");
   assert.equal(await valueOn(ring.replicas[2]!), "value-a");
@@ -479,4 +481,44 @@ test("[TX30] read after a commit: a replica that applied it lacks the row: delet
   const after = [{ group: "g", seq: seqOf(5n) }];
   assert.deepEqual(await ring.rows.read([KEY], { ...OPTIONS, after }), [undefined]);
   assert.deepEqual(ring.replicas[1]!.calls, ["read 1"], "known at once");
+});
+
+/** The replica drops tombstones before each of the next copies that reach it. */
+function collecting(replica: TestReplica, times: number): void {
+  const { applyCopies } = replica;
+  replica.applyCopies = (mutations, collection) => {
+    if (times > 0) replica.forgotten.collected(timestampUsOf(1n));
+    times -= 1;
+    return applyCopies.call(replica, mutations, collection);
+  };
+}
+
+for (const [what, readIn] of [
+  ["row", (ring: TestRing) => ring.rows.read([KEY], OPTIONS)],
+  ["range", (ring: TestRing) => ring.rows.readRange(RANGE, OPTIONS)],
+] as const) {
+  test(`[TX30] read repair: a replica drops tombstones after it was read: the ${what} is read and repaired anew; each time: refused`, async () => {
+    const ring = testRing(3);
+    behave(ring, "normal", "refusing", "refusing");
+    await assert.rejects(ring.rows.apply([insert("value-a", 10)], OPTIONS));
+    behave(ring, "normal", "normal", "refusing");
+    collecting(ring.replicas[1]!, 1);
+    await readIn(ring);
+    assert.equal(await valueOn(ring.replicas[1]!), "value-a");
+    behave(ring, "refusing", "normal", "normal");
+    collecting(ring.replicas[2]!, Infinity);
+    assert.equal(await settled(readIn(ring)), "REPLICAS_UNAVAILABLE/no");
+  });
+}
+
+test("write: as old as a deletion that all have forgotten: TIMESTAMP_OUT_OF_RANGE; a tick newer: taken", async () => {
+  const ring = testRing(3);
+  for (const { forgotten } of ring.replicas) forgotten.collected(timestampUsOf(20n));
+  await assert.rejects(ring.rows.apply([insert("value-a", 30), insert("value-a", 20, keyOf(2))], OPTIONS), {
+    code: "TIMESTAMP_OUT_OF_RANGE",
+    applied: "no",
+  });
+  assert.equal(await valueOn(ring.replicas[0]!), undefined);
+  await ring.rows.apply([insert("value-a", 21)], OPTIONS);
+  assert.equal(await valueOn(ring.replicas[0]!), "value-a");
 });

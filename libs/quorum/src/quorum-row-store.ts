@@ -25,7 +25,7 @@ import {
 } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
-import { neverApplied, readError, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
+import { areStaleCopies, neverApplied, readError, staleCopies, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
 import { mutationsOf } from "./image-mutations.ts";
 import {
   BACKGROUND_REPAIRS_MAX,
@@ -34,6 +34,7 @@ import {
   RANGE_SLACK_IMAGES,
   READ_AGAIN_KEYS_MAX,
   READ_CHUNK_KEYS_MAX,
+  READ_TRIES_MAX,
 } from "./limits.ts";
 import { mergeAnswers, mergePages, NO_ROW, type MergedRow } from "./merge-answers.ts";
 import type { ReplicaPage, RowReplica } from "./row-replica.ts";
@@ -52,6 +53,12 @@ export interface QuorumRowStoreOptions {
 interface ReadCall {
   readonly deadlineMs: number;
   readonly after: readonly LogPosition[];
+}
+
+/** Which replicas a read counts, and the collection that each of all replicas had named before the read began. */
+interface Answered {
+  readonly replicas: readonly number[];
+  readonly collections: readonly (string | undefined)[];
 }
 
 /** Row keys in the storage format of one page's bounds, moving forward as pages are decided. */
@@ -112,7 +119,7 @@ export class QuorumRowStore implements RowStore {
     while (compareBytes(bounds.from, bounds.to) < 0) {
       const wanted = Math.min(range.limit - rows.length + slack, RANGE_IMAGES_MAX);
       slack *= 2;
-      const page = await this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { deadlineMs, after });
+      const page = await whileStale(() => this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { deadlineMs, after }));
       scanned += page.rows.length;
       for (let i = 0; i < page.rows.length; i += 1) {
         const { image } = page.rows[i]!;
@@ -176,7 +183,7 @@ export class QuorumRowStore implements RowStore {
   }
 
   async #readChunk(keys: readonly Uint8Array[], call: ReadCall): Promise<readonly MergedRow[]> {
-    const result = await this.#readAnswers(keys, call);
+    const result = await whileStale(() => this.#readAnswers(keys, call));
     if (result.kind === "too-few") {
       if (keys.length > 1 && result.failures.some((failure) => failure.code === "LIMIT_EXCEEDED")) return this.#readHalves(keys, call);
       throw readError(result, this.#quorum);
@@ -197,6 +204,7 @@ export class QuorumRowStore implements RowStore {
   async #readAnswers(keys: readonly Uint8Array[], call: ReadCall): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
     const { deadlineMs, after } = call;
     const timeoutMs = this.#remaining(deadlineMs);
+    const collections = this.#collections();
     const merged = Promise.withResolvers<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
       const images = await replica.readRows(keys, timeoutMs, after);
@@ -205,7 +213,7 @@ export class QuorumRowStore implements RowStore {
       return images;
     });
     const onLate = (late: Answer<readonly Uint8Array[]>): void => {
-      void merged.promise.then((rows) => this.#repairLate(late.replica, rows, late.value));
+      void merged.promise.then((rows) => this.#repairLate(late.replica, rows, late.value, collections[late.replica]));
     };
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") return result;
@@ -214,7 +222,7 @@ export class QuorumRowStore implements RowStore {
     const rows = keys.map((_, at) => this.#merge(answers.map((answer) => answer.value[at]!)));
     merged.resolve(rows);
     const answered = answers.map((answer) => answer.replica);
-    return { kind: "read", rows: await this.#certain(rows, answered, call) };
+    return { kind: "read", rows: await this.#certain(rows, { replicas: answered, collections }, call) };
   }
 
   async #readPage(
@@ -223,6 +231,7 @@ export class QuorumRowStore implements RowStore {
   ): Promise<{ rows: readonly MergedRow[]; horizon: Uint8Array | undefined }> {
     const { deadlineMs, after } = call;
     const timeoutMs = this.#remaining(deadlineMs);
+    const collections = this.#collections();
     const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
       const page = await replica.readRowRange(range, timeoutMs, after);
       if (page.more && page.rows.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
@@ -230,7 +239,7 @@ export class QuorumRowStore implements RowStore {
     });
     const counted = Promise.withResolvers<readonly Answer<ReplicaPage>[]>();
     const onLate = (late: Answer<ReplicaPage>): void => {
-      void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse));
+      void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse, collections[late.replica]));
     };
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") throw readError(result, this.#quorum);
@@ -243,14 +252,14 @@ export class QuorumRowStore implements RowStore {
       this.#checksum,
     );
     const replicas = answered.map((answer) => answer.replica);
-    return { rows: await this.#certain(page.rows, replicas, call), horizon: page.horizon };
+    return { rows: await this.#certain(page.rows, { replicas, collections }, call), horizon: page.horizon };
   }
 
   /**
    * What a reader may see of merged rows: a majority holds each of them (I2), and of a live row that some replica lacks it is known that
    * the replica had not applied it: else it has deleted and forgotten it (I8).
    */
-  async #certain(merged: readonly MergedRow[], answered: readonly number[], call: ReadCall): Promise<readonly MergedRow[]> {
+  async #certain(merged: readonly MergedRow[], answered: Answered, call: ReadCall): Promise<readonly MergedRow[]> {
     const rows = merged.some(mayBeForgotten) ? merged.map((row) => (isForgotten(row, call.after) ? NO_ROW : row)) : merged;
     const unsure = rows.filter(mayBeForgotten);
     const sure = unsure.length === 0 ? rows : rows.filter((row) => !mayBeForgotten(row));
@@ -288,7 +297,7 @@ export class QuorumRowStore implements RowStore {
    * Blocking read repair (TX30): returns when a majority holds every merged row, so that no later read can see less (I2). What
    * one of the answering replicas lacks is sent to all that may lack it.
    */
-  async #repair(rows: readonly MergedRow[], answered: readonly number[], deadlineMs: number): Promise<void> {
+  async #repair(rows: readonly MergedRow[], { replicas: answered, collections }: Answered, deadlineMs: number): Promise<void> {
     if (rows.every((row) => !row.stale.includes(true))) return;
     const stale = rows.filter((row) => row.stale.includes(true));
     assert(answered.length >= this.#quorum && new Set(answered).size === answered.length, "I2: distinct replicas of a majority answered");
@@ -303,17 +312,20 @@ export class QuorumRowStore implements RowStore {
       const position = answered.indexOf(at);
       const lacking = position < 0 ? stale : stale.filter((row) => row.stale[position]);
       if (lacking.length === 0) upToDate += 1;
-      else calls.push(this.#send(replica, lacking, timeoutMs));
+      else calls.push(this.#send(replica, lacking, collections[at], timeoutMs));
     });
     assert(upToDate + calls.length === this.#replicas.length, "I2: each replica has every row or is repaired");
     this.#metrics.count("quorum_read_repairs_total", stale.length, { kind: "blocking" });
     const needed = Math.max(0, this.#quorum - upToDate);
     const result = await gather(calls, { clock: this.#clock, timeoutMs, needed });
-    if (result.kind === "too-few") throw readError(result, this.#quorum);
+    if (result.kind === "too-few") throw result.failures.find(areStaleCopies) ?? readError(result, this.#quorum);
   }
 
-  /** Rows of groups follow once the replica has applied as much of the log; others are merged (I6). */
-  async #send(replica: RowReplica, rows: readonly MergedRow[], timeoutMs: number): Promise<void> {
+  /**
+   * Rows of groups follow once the replica has applied as much of the log; others are merged (I6), if no tombstone was dropped there since they
+   * were read (I11).
+   */
+  async #send(replica: RowReplica, rows: readonly MergedRow[], collection: string | undefined, timeoutMs: number): Promise<void> {
     assert(rows.length > 0, "a repair has rows");
     const places = new Map<string, Seq>();
     const plain: MergedRow[] = [];
@@ -323,7 +335,9 @@ export class QuorumRowStore implements RowStore {
     }
     const mutations = plain.flatMap((row) => mutationsOf(row.image!)).map(encodeMutation);
     await Promise.all([
-      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),
+      ...chunksOf(mutations).map(async (chunk) => {
+        if (!(await replica.applyCopies(chunk, collection, timeoutMs))) throw staleCopies(replica.name);
+      }),
       ...Array.from(places, ([group, seq]) => replica.catchUp(group, seq, timeoutMs)),
     ]);
   }
@@ -333,23 +347,30 @@ export class QuorumRowStore implements RowStore {
   }
 
   /** The third answer does not count (TX12); if it shows that its replica lacks something, that is repaired behind the caller. */
-  #repairLate(replica: number, merged: readonly MergedRow[], late: readonly Uint8Array[]): void {
+  #repairLate(replica: number, merged: readonly MergedRow[], late: readonly Uint8Array[], collection: string | undefined): void {
     assert(late.length === merged.length, "each key has one answer of a replica");
     this.#repairBehind(
       replica,
       merged.filter((row, at) => row.image !== undefined && this.#merge([row.bytes, late[at]!]).stale[1]),
+      collection,
     );
   }
 
-  #repairLatePage(late: Answer<ReplicaPage>, answered: readonly Answer<ReplicaPage>[], reverse: boolean): void {
+  #repairLatePage(
+    late: Answer<ReplicaPage>,
+    answered: readonly Answer<ReplicaPage>[],
+    reverse: boolean,
+    collection: string | undefined,
+  ): void {
     const page = mergePages([late.value, ...answered.map((answer) => answer.value)], reverse, this.#checksum);
     this.#repairBehind(
       late.replica,
       page.rows.filter((row) => row.stale[0]),
+      collection,
     );
   }
 
-  #repairBehind(replica: number, lacking: readonly MergedRow[]): void {
+  #repairBehind(replica: number, lacking: readonly MergedRow[], collection: string | undefined): void {
     if (lacking.length === 0 || this.#backgroundRepairs >= BACKGROUND_REPAIRS_MAX) return;
     this.#backgroundRepairs += 1;
     this.#metrics.count("quorum_read_repairs_total", lacking.length, { kind: "background" });
@@ -357,7 +378,12 @@ export class QuorumRowStore implements RowStore {
       assert(this.#backgroundRepairs > 0, "a repair ends once");
       this.#backgroundRepairs -= 1;
     };
-    this.#send(this.#replicas[replica]!, lacking, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);
+    this.#send(this.#replicas[replica]!, lacking, collection, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);
+  }
+
+  /** Noted before anything is read: what is read may be sent back (I11). */
+  #collections(): readonly (string | undefined)[] {
+    return this.#replicas.map((replica) => replica.collection);
   }
 
   #remaining(deadlineMs: number): number {
@@ -366,6 +392,17 @@ export class QuorumRowStore implements RowStore {
 }
 
 const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;
+
+/** Reads once more what a replica did not take back, since it had dropped tombstones meanwhile, or its newest collection was not known here (I11). */
+async function whileStale<Result>(read: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await read();
+    } catch (thrown) {
+      if (tries === READ_TRIES_MAX || !areStaleCopies(toConcordError(thrown))) throw thrown;
+    }
+  }
+}
 
 type UnsureRow = MergedRow & { readonly place: LogPlace };
 

@@ -27,8 +27,15 @@ export interface RowReplica {
   readonly name: string;
   /** False: the last contact failed and no new one was made since. */
   readonly reachable: boolean;
-  /** Resolves when every mutation is merged and synced. */
+  /** Names its newest collection of tombstones as far as it is known here; undefined: not known. To be noted before copies are read. */
+  readonly collection: string | undefined;
+  /** What a client wrote. Resolves when every mutation is merged and synced. TIMESTAMP_OUT_OF_RANGE: as old as a deletion it has forgotten (I12). */
   applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  /**
+   * What replicas had, read after the replica had named this collection. False: nothing is merged, tombstones may have been dropped there since:
+   * they must be read anew (I11).
+   */
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean>;
   /** In the order of `keys`; empty bytes = never written. Answers once it has applied the logs up to `after`. */
   readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
   /** As `readRows`. */

@@ -1,11 +1,13 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
 import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
-import { assert, ConcordError, type Checksum } from "@concord/runtime";
+import { assert, ConcordError, type Checksum, type TimestampUs } from "@concord/runtime";
 import { openRow, quarantine, sealMerged, storedRowKey } from "./stored-row.ts";
 
 export type ApplyRowsReply =
   | { readonly kind: "applied" }
+  /** By the caller; nothing is applied. */
+  | { readonly kind: "refused" }
   /** Rows of these keys could not be merged: what is stored fails its check and was quarantined. The others are applied. */
   | { readonly kind: "corrupt"; readonly storedKeys: readonly Uint8Array[] };
 
@@ -16,13 +18,18 @@ interface RowChange {
 
 /**
  * Merges encoded mutations into the stored rows: read, merge, write, as one step (I1). CORRUPT_DATA at once, before anything is
- * submitted, when a mutation does not decode.
+ * submitted, when a mutation does not decode. `refuses` is asked when the step runs, with the oldest timestamp of all mutations.
  */
-export function applyRowsStep(mutations: readonly Uint8Array[], checksum: Checksum): StoreStep<ApplyRowsReply> {
-  const changes = changesOf(mutations);
+export function applyRowsStep(
+  mutations: readonly Uint8Array[],
+  checksum: Checksum,
+  refuses: (oldestUs: TimestampUs) => boolean = () => false,
+): StoreStep<ApplyRowsReply> {
+  const { changes, oldestUs } = changesOf(mutations);
   return {
     load: changes.map((change) => change.storedKey),
     run(loaded) {
+      if (oldestUs !== undefined && refuses(oldestUs)) return { persist: [], reply: { kind: "refused" } };
       assert(loaded.length === changes.length, "I1: a step merges into what it has loaded");
       const persist: KeyValueOperation[] = [];
       const corrupt: Uint8Array[] = [];
@@ -71,15 +78,20 @@ function followsFromLog(table: string, group: string): ConcordError {
 }
 
 /** One change per row, however many mutations it has. */
-function changesOf(mutations: readonly Uint8Array[]): RowChange[] {
+function changesOf(mutations: readonly Uint8Array[]): {
+  readonly changes: readonly RowChange[];
+  readonly oldestUs: TimestampUs | undefined;
+} {
   const byRow = new Map<string, RowChange>();
+  let oldestUs: TimestampUs | undefined;
   for (const bytes of mutations) {
     const mutation = decodeMutation(bytes);
+    if (oldestUs === undefined || mutation.timestampUs < oldestUs) oldestUs = mutation.timestampUs;
     const storedKey = storedRowKey(mutationRowKey(bytes));
     const name = String.fromCharCode.apply(null, storedKey as unknown as number[]);
     const change = byRow.get(name);
     if (change === undefined) byRow.set(name, { storedKey, image: imageOf(mutation) });
     else change.image = mergeImages(change.image, imageOf(mutation));
   }
-  return [...byRow.values()];
+  return { changes: [...byRow.values()], oldestUs };
 }

@@ -106,7 +106,8 @@ test("comparison: the node restarts in a round: it goes on at its note, then com
   const peer = {
     name: "n2",
     reachable: true,
-    applyRows: () => Promise.resolve(),
+    collection: "none",
+    applyCopies: () => Promise.resolve(true),
     sums: (segment: { from: Uint8Array; to: Uint8Array }) => {
       asked.push(toHex(segment.from));
       return compared.sums(segment, 4);
@@ -116,7 +117,7 @@ test("comparison: the node restarts in a round: it goes on at its note, then com
   const antiEntropy = new AntiEntropy({
     self: "n1",
     local: ring.life(0).compared,
-    applyLocally: () => Promise.resolve(),
+    own: { collection: "none", applyCopies: () => Promise.resolve(true) },
     peers: [peer],
     runner: new PlainRunner(store),
     reader: store,

@@ -3,7 +3,7 @@ import type { StepRunner } from "@concord/ports";
 import { chunksOf, mergeAnswers, mutationsOf } from "@concord/quorum";
 import { encodeMutation } from "@concord/rows";
 import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
-import { REPAIR_BYTES_PER_MS, REPAIR_POLL_MS, SEGMENT_LEAVES, SEGMENT_SLACK, SEGMENTS_PER_NOTE } from "./limits.ts";
+import { EXCHANGE_TRIES_MAX, REPAIR_BYTES_PER_MS, REPAIR_POLL_MS, SEGMENT_LEAVES, SEGMENT_SLACK, SEGMENTS_PER_NOTE } from "./limits.ts";
 import { LAST_KEY, type ComparedRows, type Segment, type SegmentRow } from "./row-sums.ts";
 
 /** The rows of one peer, as they are compared and repaired. */
@@ -12,14 +12,19 @@ export interface ComparedPeer {
   readonly reachable: boolean;
   sums(segment: Segment, timeoutMs: number): Promise<{ readonly to: Uint8Array; readonly leaves: readonly number[] }>;
   rows(segment: Segment, leaves: readonly number[], timeoutMs: number): Promise<{ to: Uint8Array; rows: readonly SegmentRow[] }>;
-  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  /** As of quorum's RowReplica: its newest collection of tombstones, known from the sums at the latest. */
+  readonly collection: string | undefined;
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean>;
 }
 
 export interface AntiEntropyOptions {
   readonly self: string;
   readonly local: ComparedRows;
-  /** Merges into this node's rows. */
-  readonly applyLocally: (mutations: readonly Uint8Array[]) => Promise<void>;
+  /** This node's rows as copies are merged into them: quorum's LocalRowReplica is one. */
+  readonly own: {
+    readonly collection: string;
+    applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean>;
+  };
   /** All peers; of each pair of nodes the one whose name comes first compares. */
   readonly peers: readonly ComparedPeer[];
   readonly runner: StepRunner;
@@ -185,27 +190,49 @@ export class AntiEntropy {
     metrics.gauge("repair_completed_timestamp_seconds", round.completedAtMs / 1000, { peer: name });
   }
 
-  /** Merges the rows of some leaves, page by page of the peer. */
+  /** Merges the rows of some leaves, page by page of the peer. A page of which a side took nothing back, since it dropped tombstones, is read anew. */
   async #exchange(round: Round, segment: Segment, leaves: readonly number[]): Promise<void> {
-    const { local, timeoutMs } = this.#options;
     assert(leaves.length <= SEGMENT_LEAVES, "each leaf once");
     let { from } = segment;
     while (compareBytes(from, segment.to) < 0) {
-      const theirs = await round.peer.rows({ from, to: segment.to }, leaves, timeoutMs);
-      const own: SegmentRow[] = [];
-      for (let at = from; compareBytes(at, theirs.to) < 0;) {
-        const page = await local.rows({ from: at, to: theirs.to }, new Set(leaves), 1);
-        own.push(...page.rows);
-        at = page.to;
+      let page = await this.#exchangePage(round, { from, to: segment.to }, leaves);
+      for (let tries = 1; page.isStale && tries < EXCHANGE_TRIES_MAX; tries += 1) {
+        page = await this.#exchangePage(round, { from, to: segment.to }, leaves);
       }
-      await this.#mergeBoth(round, own, theirs.rows);
-      assert(compareBytes(from, theirs.to) < 0, "each page moves on");
-      from = theirs.to;
+      round.isWanted ||= page.isStale;
+      assert(compareBytes(from, page.to) < 0, "each page moves on");
+      from = page.to;
     }
   }
 
-  async #mergeBoth(round: Round, own: readonly SegmentRow[], theirs: readonly SegmentRow[]): Promise<void> {
-    const { applyLocally, checksum, metrics, timeoutMs } = this.#options;
+  async #exchangePage(
+    round: Round,
+    segment: Segment,
+    leaves: readonly number[],
+  ): Promise<{ readonly to: Uint8Array; readonly isStale: boolean }> {
+    const { local, own: ownRows, metrics, timeoutMs } = this.#options;
+    const { peer } = round;
+    // known before the first row is read (I11 of the quorum README)
+    const collections = [ownRows.collection, peer.collection] as const;
+    const theirs = await peer.rows(segment, leaves, timeoutMs);
+    const own: SegmentRow[] = [];
+    for (let at = segment.from; compareBytes(at, theirs.to) < 0;) {
+      const page = await local.rows({ from: at, to: theirs.to }, new Set(leaves), 1);
+      own.push(...page.rows);
+      at = page.to;
+    }
+    const isStale = !(await this.#mergeBoth(round, [own, theirs.rows], collections));
+    if (isStale) metrics.count("repair_stale_copies_total", 1, { peer: peer.name });
+    return { to: theirs.to, isStale };
+  }
+
+  /** False: a side did not take all of it. */
+  async #mergeBoth(
+    round: Round,
+    [own, theirs]: readonly [readonly SegmentRow[], readonly SegmentRow[]],
+    [ownCollection, theirCollection]: readonly [string, string | undefined],
+  ): Promise<boolean> {
+    const { own: ownRows, checksum, metrics, timeoutMs } = this.#options;
     const lacking: readonly [Uint8Array[], Uint8Array[]] = [[], []];
     for (const answers of pairs(own, theirs)) {
       const row = mergeAnswers(answers, checksum);
@@ -216,19 +243,26 @@ export class AntiEntropy {
       if (row.stale[1]) lacking[1].push(...mutations);
       if (row.stale.includes(true)) round.rowsRepaired += 1;
     }
-    const { name } = round.peer;
-    for (const chunk of chunksOf(lacking[0])) await this.#unlessDamaged(applyLocally(chunk));
-    for (const chunk of chunksOf(lacking[1])) await this.#unlessDamaged(round.peer.applyRows(chunk, timeoutMs));
-    metrics.count("repair_mutations_total", lacking[0].length, { peer: name, to: "self" });
-    metrics.count("repair_mutations_total", lacking[1].length, { peer: name, to: "peer" });
+    const { peer } = round;
+    let areTaken = true;
+    for (const chunk of chunksOf(lacking[0])) {
+      areTaken = (await this.#unlessDamaged(ownRows.applyCopies(chunk, ownCollection))) && areTaken;
+    }
+    for (const chunk of chunksOf(lacking[1])) {
+      areTaken = (await this.#unlessDamaged(peer.applyCopies(chunk, theirCollection, timeoutMs))) && areTaken;
+    }
+    metrics.count("repair_mutations_total", lacking[0].length, { peer: peer.name, to: "self" });
+    metrics.count("repair_mutations_total", lacking[1].length, { peer: peer.name, to: "peer" });
+    return areTaken;
   }
 
   /** A damaged row is healed by its own node; the others of the call are merged. */
-  async #unlessDamaged(merged: Promise<void>): Promise<void> {
+  async #unlessDamaged(merged: Promise<boolean>): Promise<boolean> {
     try {
-      await merged;
+      return await merged;
     } catch (thrown) {
       if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+      return true;
     }
   }
 

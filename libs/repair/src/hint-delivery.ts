@@ -92,7 +92,7 @@ export class HintDelivery {
     for (const hint of live) {
       const refusal = live.length === 1 ? error : await this.#send(peer, [hint]);
       if (refusal === undefined) await this.#delivered(peer.name, [hint]);
-      else if (isFinal(refusal)) await this.#drop(peer.name, "refused", [hint]);
+      else if (isFinal(refusal)) await this.#drop(peer.name, refusal.code === "TIMESTAMP_OUT_OF_RANGE" ? "expired" : "refused", [hint]);
       else return false;
     }
     return true;
@@ -130,7 +130,7 @@ export class HintDelivery {
 }
 
 /** The peer will say the same of these mutations whenever it is asked. */
-const FINAL: readonly ErrorCode[] = ["MALFORMED_REQUEST", "LIMIT_EXCEEDED", "USE_TRANSACTION"];
+const FINAL: readonly ErrorCode[] = ["MALFORMED_REQUEST", "LIMIT_EXCEEDED", "USE_TRANSACTION", "TIMESTAMP_OUT_OF_RANGE"];
 
 function isFinal({ code }: ConcordError): boolean {
   return FINAL.includes(code);

@@ -22,6 +22,17 @@ export const REPAIR_POLL_MS = 200;
 /** A round's place is noted on disk every so many segments. */
 export const SEGMENTS_PER_NOTE = 64;
 
+/** How often the rows of a page are read when tombstones are dropped at a side each time; then the next round has them. */
+export const EXCHANGE_TRIES_MAX = 3;
+
+/** Rows and bytes that the collector of tombstones reads in one turn, and asks peers about in one call. */
+export const COLLECT_PAGE_ROWS = 250;
+export const COLLECT_PAGE_BYTES = 512 * 1024;
+/** It reads at this rate at most: 8 MiB/s. */
+export const COLLECT_BYTES_PER_MS = 8 * 1024;
+/** Between two looks whether all peers are reachable, and after a failure. */
+export const COLLECT_POLL_MS = 1000;
+
 /** Damaged rows that wait to be healed; others are found again by the next round. */
 export const HEALING_ROWS_MAX = 1000;
 export const HEAL_RETRY_MS = 500;

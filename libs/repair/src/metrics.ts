@@ -22,4 +22,17 @@ export const REPAIR_METRICS = [
   { name: "repair_mutations_total", kind: "counter", help: "Mutations that a comparison sent: to self, to peer.", labels: ["peer", "to"] },
   { name: "repair_damaged_rows_total", kind: "counter", help: "Stored rows that failed their check.", labels: [] },
   { name: "repair_healed_rows_total", kind: "counter", help: "Damaged rows replaced by what the other two replicas have.", labels: [] },
+  { name: "repair_tombstones_dropped_total", kind: "counter", help: "Tombstones of plain rows that this node has dropped.", labels: [] },
+  {
+    name: "repair_tombstones_kept",
+    kind: "gauge",
+    help: "Tombstones of plain rows that the last pass left: younger than gc_grace, not everywhere. Of the node that collects.",
+    labels: ["reason"],
+  },
+  {
+    name: "repair_stale_copies_total",
+    kind: "counter",
+    help: "Pages of a comparison read anew: tombstones were dropped meanwhile.",
+    labels: ["peer"],
+  },
 ] as const satisfies readonly MetricDefinition[];

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import { rowsOfEntry } from "@concord/quorum";
+import { Forgotten, rowsOfEntry } from "@concord/quorum";
 import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { seqOf, silentLog, silentMetrics, timestampUsOf } from "@concord/runtime";
 import { RowHealer } from "./row-healer.ts";
@@ -24,6 +24,8 @@ test("healing: a damaged row of a group: both peers hold its entry and have not 
   const healer = new RowHealer({
     peers: [peer("b"), peer("c")],
     runner: new PlainRunner(store),
+    forgotten: new Forgotten("a", checksum),
+    gcGraceMs: 1000,
     catchUp: async () => {},
     applied: () => [{ group: "group", seq: seqOf(1n) }],
     checksum,

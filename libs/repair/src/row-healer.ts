@@ -1,13 +1,27 @@
 import { keyText } from "@concord/codec";
 import type { LogPosition, StepRunner } from "@concord/ports";
-import { mergeAnswers, openRow, quarantine, type MergedRow, type RowReplica } from "@concord/quorum";
-import { ConcordError, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics, type Seq } from "@concord/runtime";
+import { mergeAnswers, openRow, quarantine, type Forgotten, type MergedRow, type RowReplica } from "@concord/quorum";
+import {
+  ConcordError,
+  sleep,
+  timestampUsOf,
+  toConcordError,
+  type Checksum,
+  type Clock,
+  type Log,
+  type Metrics,
+  type Seq,
+  type TimestampUs,
+} from "@concord/runtime";
 import { HEAL_POSITIONS_MAX, HEAL_RETRY_MS, HEALING_ROWS_MAX } from "./limits.ts";
 
 export interface RowHealerOptions {
   /** All other replicas: none has the row when all say so. */
   readonly peers: readonly Pick<RowReplica, "name" | "readRows">[];
   readonly runner: StepRunner;
+  readonly forgotten: Forgotten;
+  /** A tombstone that is older may have been dropped by the peers. */
+  readonly gcGraceMs: number;
   /** Resolves when this node has applied a group's log up to `seq`. */
   readonly catchUp: (group: string, seq: Seq, timeoutMs: number) => Promise<void>;
   /** How far this node has applied each group's log. */
@@ -72,21 +86,32 @@ export class RowHealer {
 
   /** False: it is sound, as when a log put it anew meanwhile. */
   async #heal(storedKey: Uint8Array): Promise<boolean> {
-    const { runner, checksum, log } = this.#options;
-    const { bytes } = await this.#ofPeers(storedKey.subarray(1));
+    const { runner, forgotten, checksum, log } = this.#options;
+    // known before the copies are read (I11 of the quorum README)
+    const { collection } = forgotten;
+    const { bytes, place } = await this.#ofPeers(storedKey.subarray(1));
     const isHealed = await runner.submit({
       load: [storedKey],
       run: ([stored]) => {
         if (stored === undefined || isSound(stored, checksum)) return { persist: [], reply: false };
+        if (forgotten.collection !== collection)
+          throw new ConcordError("REPLICAS_UNAVAILABLE", "tombstones were dropped since the copies were read");
         const copy = quarantine(storedKey, stored);
         // Neither has it, so it was never acknowledged.
         const healed =
           bytes.length === 0 ? ({ kind: "delete", key: storedKey } as const) : { kind: "put" as const, key: storedKey, value: bytes };
-        return { persist: [copy, healed], reply: true };
+        // The damaged bytes may have been a tombstone that the peers have dropped: from here on it stops nothing any more (I13).
+        return { persist: place === undefined ? [copy, healed, forgotten.collected(this.#graceUs())] : [copy, healed], reply: true };
       },
     });
     if (isHealed) log.warn("a damaged row was replaced by what the other replicas have", { keyBytes: storedKey.length });
     return isHealed;
+  }
+
+  /** Tombstones up to this one may have been dropped. */
+  #graceUs(): TimestampUs {
+    const { clock, gcGraceMs } = this.#options;
+    return timestampUsOf(BigInt(Math.max(0, clock.nowMs() - gcGraceMs)) * 1000n);
   }
 
   /**

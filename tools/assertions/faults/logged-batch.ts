@@ -236,6 +236,7 @@ const SEEDS: readonly Seed[] = [
     "",
     LANE,
   ],
+  ["no row is merged that a forgotten deletion had deleted", "batch-log", " || this.isForgotten(held)) continue", ") continue", LOG],
   ["one run replays the largest batch (LB8)", "limits", "REPLAY_BYTES_PER_MS = 16 * 1024", "REPLAY_BYTES_PER_MS = 16", REPLAY],
   [
     "what is needed can come",

@@ -22,6 +22,12 @@ export const RING_SHAPE = {
     .min(1)
     .default(600_000)
     .describe("pause between two comparisons of all plain rows with a peer; one begins at once when a node was away"),
+  tombstoneIntervalMs: z
+    .number()
+    .int()
+    .min(1)
+    .default(6 * 3600 * 1000)
+    .describe("pause before and between passes over all plain rows that drop deletions older than ten days which every node holds"),
 };
 
 /** What a ring reads of the configuration. */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { openLevel, openLevelCopy } from "@concord/adapter-level";
 import { nodeDisk, overlayDisk, writableOf } from "@concord/adapter-node-runtime";
-import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica } from "@concord/adapter-ring";
+import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica, RemoteTombstones } from "@concord/adapter-ring";
 import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
 import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
 import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
@@ -37,6 +37,7 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
     session,
     rows: new RemoteRowReplica(session),
     compared: new RemoteComparedRows(session),
+    tombstones: new RemoteTombstones(session),
     log: new RemoteLogReplica(session),
   }));
   const heartbeats = options.failures === undefined ? heartbeatsOf(options) : undefined;

@@ -81,6 +81,7 @@ class TestedRing {
       dataFolder: "unused",
       batchReplayIntervalMs: 10_000,
       repairIntervalMs: 600_000,
+      tombstoneIntervalMs: 3_600_000,
       lowSpaceBytes: 0,
       reserveBytes: 0,
       writeTimeoutMs: 2000,

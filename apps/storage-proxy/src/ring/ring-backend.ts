@@ -120,6 +120,7 @@ export class RingBackend implements StorageBackend {
     node.replay.start();
     node.hintDelivery.start();
     node.antiEntropy.start();
+    node.plainCollector.start();
     this.#options.space.start();
     this.#status = this.#beginReporting(node);
     await this.#observeFailures(node);
@@ -191,9 +192,10 @@ export class RingBackend implements StorageBackend {
   }
 
   /** LBD9: batches of this node are complete everywhere, or hinted; what peers lack is on this node's disk. */
-  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer, tombstones }: RingNode): Promise<void> {
+  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer, tombstones, plainCollector }: RingNode): Promise<void> {
     const { log } = this.#options.environment;
-    await Promise.all([executor.stop(), rows.whenWritten(), antiEntropy.stop(), healer.stop(), tombstones.stop()]);
+    const repairs = [antiEntropy.stop(), healer.stop(), tombstones.stop(), plainCollector.stop()];
+    await Promise.all([executor.stop(), rows.whenWritten(), ...repairs]);
     const entries = await replay.drain().catch(() => undefined);
     await hintDelivery.stop();
     const peers = hints.peers();

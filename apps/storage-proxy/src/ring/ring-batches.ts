@@ -11,7 +11,7 @@ import {
   type BatchRing,
 } from "@concord/logged-batch";
 import type { Batches, KeyValue } from "@concord/ports";
-import type { LocalRowReplica, ReplicaPage, ReplicaRange } from "@concord/quorum";
+import type { Forgotten, LocalRowReplica, ReplicaPage, ReplicaRange } from "@concord/quorum";
 import type { HintStore } from "@concord/repair";
 import type { Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
@@ -34,6 +34,7 @@ export interface RingBatchesOptions {
   readonly engine: Engine;
   readonly hints: HintStore;
   readonly localRows: LocalRowReplica;
+  readonly forgotten: Forgotten;
   readonly peers: readonly PeerSession[];
   readonly drawTimestampUs: () => TimestampUs;
 }
@@ -42,7 +43,7 @@ export interface RingBatchesOptions {
 export async function openBatches(options: RingBatchesOptions): Promise<RingBatches> {
   const { config, environment, engine, drawTimestampUs } = options;
   const { checksum, clock, log, metrics, failpoint } = environment;
-  const batchLog = await openBatchLog(options.store, checksum, clock);
+  const batchLog = await openBatchLog(options.store, checksum, clock, options.forgotten);
   const own: BatchNode = {
     name: config.nodeName,
     batchLog: localBatchLog(batchLog, engine),
@@ -57,7 +58,7 @@ export async function openBatches(options: RingBatchesOptions): Promise<RingBatc
   const { nodeName, writeTimeoutMs } = config;
   const hint: BatchRing["hint"] = (node, createdMs, mutations) => options.hints.add(node, createdMs, mutations);
   const ring: BatchRing = { self: nodeName, nodes: [own, ...others], clock, writeTimeoutMs, failpoint, hint };
-  const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, log, metrics });
+  const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, forgotten: options.forgotten, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;
   const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs, log, metrics });

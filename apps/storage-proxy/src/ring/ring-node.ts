@@ -5,6 +5,7 @@ import type { AtomicRows, LocalRows, LogPosition, Store } from "@concord/ports";
 import {
   AtomicRowStore,
   checkEntryRows,
+  Forgotten,
   LocalGroupRows,
   LocalRowReplica,
   QuorumRowStore,
@@ -13,7 +14,17 @@ import {
   type GroupReplica,
   type RowReplica,
 } from "@concord/quorum";
-import { AntiEntropy, ComparedRows, HintDelivery, HintStore, RowHealer, type ComparedPeer } from "@concord/repair";
+import {
+  AntiEntropy,
+  ComparedRows,
+  HintDelivery,
+  HintStore,
+  LocalTombstones,
+  PlainTombstoneCollector,
+  RowHealer,
+  type ComparedPeer,
+  type TombstonePeer,
+} from "@concord/repair";
 import { toConcordError, type Clock, type ConcordError, type Environment, type Seq, type TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
 import { GC_GRACE_MS } from "@concord/logged-batch";
@@ -35,6 +46,9 @@ export interface RingNode extends RingBatches {
   readonly antiEntropy: AntiEntropy;
   readonly healer: RowHealer;
   readonly tombstones: TombstoneCollector;
+  readonly forgotten: Forgotten;
+  readonly plainTombstones: LocalTombstones;
+  readonly plainCollector: PlainTombstoneCollector;
   readonly groupLog: RingGroupLog;
   readonly localGroupRows: LocalRows;
   /** This node's replica of the group logs, and what runs its steps. */
@@ -46,6 +60,7 @@ export interface Peer {
   readonly session: PeerSession;
   readonly rows: RowReplica & GroupReplica;
   readonly compared: ComparedPeer;
+  readonly tombstones: TombstonePeer;
   readonly log: LogReplica;
 }
 
@@ -76,47 +91,38 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const appliedSeq = (group: string): Seq => replicaLog.appliedSeq(group);
   const { writeTimeoutMs: timeoutMs } = config;
   const peerRows = peers.map((peer) => peer.rows);
-  const healer = new RowHealer({
-    peers: peerRows,
-    runner: engine,
-    catchUp,
-    applied: () => replicaLog.applied(),
-    checksum,
-    clock,
-    timeoutMs,
-    log,
-    metrics,
-  });
+  const forgotten = await Forgotten.open(store, store.incarnation, checksum);
+  const places = { catchUp, applied: (): readonly LogPosition[] => replicaLog.applied() };
+  const shared = { runner: engine, forgotten, checksum, clock, timeoutMs, log, metrics };
+  const healer = new RowHealer({ ...shared, ...places, peers: peerRows, gcGraceMs: GC_GRACE_MS });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const { hasAllRows } = options;
-  const stored = new LocalRowReplica({ name, runner: engine, reader: engine, catchUp, appliedSeq, hasAllRows, checksum, log, onDamaged });
+  const stored = new LocalRowReplica({ ...shared, name, reader: engine, catchUp, appliedSeq, hasAllRows, onDamaged });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows, checksum });
   const onFollowers = (group: string, followers: number): void => metrics.gauge("group_log_followers", followers, { group });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log, onFollowers });
   const sessions = peers.map((peer) => peer.session);
   const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
-  const batches = await openBatches({ config, environment, store, engine, hints, localRows: stored, peers: sessions, drawTimestampUs });
+  const localRows = { localRows: stored, forgotten };
+  const batches = await openBatches({ config, environment, store, engine, hints, ...localRows, peers: sessions, drawTimestampUs });
   const onMissed = hintsFor(name, hints, environment);
   const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, onMissed });
   const newestSeq: RingGroupLog["newestSeq"] = (group, ms) => groupLog.newestSeq(group, ms);
   const atomicRows = new AtomicRowStore({ replicas: [stored, ...peerRows], newestSeq, clock });
-  const hintDelivery = new HintDelivery({ hints, peers: peerRows, clock, timeoutMs, gcGraceMs: GC_GRACE_MS, log, metrics });
+  const hintDelivery = new HintDelivery({ ...shared, hints, peers: peerRows, gcGraceMs: GC_GRACE_MS });
   const comparedRows = new ComparedRows({ reader: engine, checksum, onDamaged });
   const antiEntropy = new AntiEntropy({
+    ...shared,
     self: name,
     local: comparedRows,
-    applyLocally: (mutations) => stored.applyRows(mutations),
+    own: stored,
     peers: peers.map((peer) => peer.compared),
-    runner: engine,
     reader: engine,
     intervalMs: config.repairIntervalMs,
-    checksum,
-    clock,
-    timeoutMs,
-    log,
-    metrics,
   });
-  const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer, tombstones };
+  const plainTombstones = new LocalTombstones({ ...shared, reader: engine });
+  const plainCollector = collectorOf(options, plainTombstones, engine);
+  const repair = { hints, hintDelivery, comparedRows, antiEntropy, healer, tombstones, forgotten, plainTombstones, plainCollector };
   return {
     clock,
     writeTimeoutMs: timeoutMs,
@@ -131,6 +137,28 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     ...repair,
     ...batches,
   };
+}
+
+/** Of a ring the node whose name comes first collects. Not where rows of groups may still be merged by timestamp. */
+function collectorOf(
+  { config, environment, peers, hasAllRows }: RingNodeOptions,
+  local: LocalTombstones,
+  engine: Engine,
+): PlainTombstoneCollector {
+  const { clock, log, metrics, checksum } = environment;
+  return new PlainTombstoneCollector({
+    isCollector: hasAllRows && peers.every(({ session }) => config.nodeName < session.name),
+    local,
+    peers: peers.map(({ tombstones }) => tombstones),
+    reader: engine,
+    checksum,
+    clock,
+    timeoutMs: config.writeTimeoutMs,
+    gcGraceMs: GC_GRACE_MS,
+    intervalMs: config.tombstoneIntervalMs,
+    log,
+    metrics,
+  });
 }
 
 function hintsFor(

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import type { RowKey } from "@concord/ports";
+import { ROWS_NAMESPACE } from "@concord/quorum";
 import { RowsService } from "@concord/protos-storage";
 import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { bearer, SessionClient } from "@concord/rpc";
@@ -236,3 +237,29 @@ test("[TX30] [TXD14] read your writes: no mark has arrived: a read after the com
   assert.notEqual((await read([{ group: "g1", seq: 1n }])).results[0]!.image ?? undefined, undefined);
   await assert.rejects(read([{ group: "g1", seq: 2n }]), { code: "READ_TIMEOUT" });
 });
+
+for (const size of [1, 3] as const) {
+  test(`[LB9] ring of ${size}: rows deleted more than ten days ago leave every store; a write as old is refused, after a restart too`, async () => {
+    await started({ size, config: { tombstoneIntervalMs: 1000 } });
+    await query(ring, 0, NOTES);
+    const rows = (): number[] => ring.contents().map((entries) => entries.filter(({ key }) => key[0] === ROWS_NAMESPACE).length);
+    const before = rows();
+    const insert = (timestampUs: bigint): Promise<unknown> =>
+      query(ring, 0, "INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'x')", [], { timestampUs });
+    await insert(1000n);
+    await query(ring, size - 1, "DELETE FROM notes WHERE owner = 'ann' AND at = 1", [], { timestampUs: 2000n });
+    await query(ring, 0, "DELETE FROM notes WHERE owner = 'ann' AND at = 2");
+    await ring.clock.advance(3000);
+    assert.deepEqual(
+      rows(),
+      before.map((count) => count + 1),
+    );
+    for (const node of ring.nodes) {
+      await ring.halt(node);
+      await ring.restart(node);
+    }
+    await assert.rejects(insert(1500n), { code: "TIMESTAMP_OUT_OF_RANGE", applied: "no" });
+    await insert(2001n);
+    assert.deepEqual(bodies(await query(ring, 0, "SELECT body FROM notes WHERE owner = 'ann'")), ["x"]);
+  });
+}

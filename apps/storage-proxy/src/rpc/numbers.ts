@@ -11,9 +11,12 @@ export function ownerFromWire({ group, epoch, owner }: Plain<GroupOwner>): Group
 }
 
 export function ceilingFromWire(timestampCeilingUs: bigint): TimestampUs {
-  if (isTimestampUs(timestampCeilingUs)) return timestampCeilingUs;
-  const field = "timestamp_ceiling_us";
-  throw new ConcordError("MALFORMED_REQUEST", `${field} is ${timestampCeilingUs}, below 0`, { metadata: { field } });
+  return timestampUsFromWire(timestampCeilingUs, "timestamp_ceiling_us");
+}
+
+export function timestampUsFromWire(value: bigint, field: string): TimestampUs {
+  if (isTimestampUs(value)) return value;
+  throw new ConcordError("MALFORMED_REQUEST", `${field} is ${value}, below 0`, { metadata: { field } });
 }
 
 /** On the wire a mark is called what it was before replicas applied rows. */

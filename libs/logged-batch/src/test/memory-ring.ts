@@ -110,6 +110,8 @@ export interface StepEvent {
 /** One node: what survives a crash, and its process while it runs. */
 export class MemoryNode {
   readonly name: string;
+  /** Deletions up to this one, which the test says. */
+  readonly forgotten = { newestUs: TIMESTAMP_ZERO };
   store = new MemoryKeyValue();
   process: Process | undefined;
 
@@ -191,12 +193,12 @@ export class MemoryRing {
     if (node.process !== undefined) return;
     const life = { alive: true };
     const runner = this.#runner(node, life);
-    const batchLog = await openBatchLog(node.store, checksum, this.clock);
+    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten);
     const { observed } = this;
     const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
     const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
     const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner), hints);
-    const executor = new BatchExecutor({ ...observed, ring, checksum, drawTimestampUs: () => this.#draw() });
+    const executor = new BatchExecutor({ ...observed, ring, checksum, drawTimestampUs: () => this.#draw(), forgotten: node.forgotten });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
     const replay = new BatchReplay(options);
     const rows = new DecidedRows({ rows: storedRows(node, runner), batchLog, whenDecided: (held) => replay.whenDecided(held) });
@@ -353,7 +355,9 @@ function storedRows(node: MemoryNode, runner: StepRunner): DecidedRowsOptions<ne
   return {
     name: node.name,
     reachable: true,
+    collection: "none",
     applyRows: async (mutations) => void (await runner.submit(applyRowsStep(mutations, checksum))),
+    applyCopies: () => Promise.reject(new Error("no test repairs a row")),
     readRows: (keys) =>
       runner.submit({
         load: keys.map(storedRowKey),

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { LogPosition, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, SEQ_NONE, silentLog, type Clock, type Seq, type Timer } from "@concord/runtime";
-import { LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
+import { Forgotten, LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
 
 export const checksum = (bytes: Uint8Array): number => crc32(bytes);
 
@@ -83,6 +83,7 @@ export type Behaviour =
 export class TestReplica implements RowReplica {
   readonly name: string;
   readonly store = new MemoryKeyValue();
+  readonly forgotten = new Forgotten(this.store.incarnation, checksum);
   reachable = true;
   behaviour: Behaviour = "normal";
   readonly calls: string[] = [];
@@ -108,13 +109,22 @@ export class TestReplica implements RowReplica {
         if (seq > this.#appliedSeq(group)) this.#applied.set(group, seq);
       },
       appliedSeq: (group) => this.#appliedSeq(group),
+      forgotten: this.forgotten,
       checksum,
       log: silentLog,
     });
   }
 
+  get collection(): string {
+    return this.forgotten.collection;
+  }
+
   applyRows(mutations: readonly Uint8Array[]): Promise<void> {
     return this.#call(`apply ${mutations.length}`, () => this.#local.applyRows(mutations));
+  }
+
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
+    return this.#call(`apply ${mutations.length}`, () => this.#local.applyCopies(mutations, collection));
   }
 
   readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {

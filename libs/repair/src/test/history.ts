@@ -1,4 +1,5 @@
-// Random histories of three replicas: writes that some miss, crashes, hints, comparisons, damage, time that passes gc_grace.
+// Random histories of three replicas: writes that some miss, crashes, hints, comparisons, damage, calls that take effect late, time that passes
+// gc_grace, tombstones that are collected.
 import { liveRow, decodeImage } from "@concord/rows";
 import { openRow, storedRowKey } from "@concord/quorum";
 import { encodeRowKey } from "@concord/rows";
@@ -10,7 +11,7 @@ import { TestRing, type Link, type Node } from "./ring.ts";
 const ROWS = 6;
 const STEPS = 30;
 const GC_GRACE_MS = 60_000;
-const LINKS: readonly Link[] = ["up", "down", "lossy", "mute"];
+const LINKS: readonly Link[] = ["up", "down", "lossy", "mute", "late"];
 
 /** One write as the client saw it. */
 interface Written {
@@ -29,7 +30,8 @@ export interface RepairHistory {
 
 /**
  * `hints`: every failed call is hinted and no hint is dropped, so hints alone make the replicas equal. `repair`: hints are few, nodes die at any
- * moment, rows are damaged, and deletions are forgotten after gc_grace once all replicas have compared since. Throws at the first wrong state.
+ * moment, rows are damaged, and tombstones are collected after gc_grace. What a forgotten deletion had deleted is nowhere from then on. Throws at the
+ * first wrong state.
  */
 export async function runRepairHistory(seed: number): Promise<RepairHistory> {
   const below = dice(seed);
@@ -55,10 +57,10 @@ class History {
   readonly #ring: TestRing;
   readonly #below: (limit: number) => number;
   #lastUs = 1_700_000_000_000_000n;
-  /** When every pair had last compared all rows with all links up. */
-  #comparedSinceUs = 0n;
   /** By stored key: the newest deletion that was forgotten. */
   readonly #forgottenUs = new Map<string, bigint>();
+  /** Copies that are damaged in the step that goes on: a deletion that no other replica has may go with one. */
+  readonly #damaged = new Set<string>();
   /** By row: the newest write that a read has shown. */
   readonly #shown = new Map<string, Written>();
 
@@ -86,15 +88,23 @@ class History {
   }
 
   async stepOfRepair(): Promise<void> {
-    await this.#act();
+    await this.#noting(() => this.#act());
     for (let row = 0; row < ROWS; row += 1) this.#checkMajority(`r${row}`);
   }
 
   async #act(): Promise<void> {
     const [ring, node] = [this.#ring, this.#node()];
-    switch (this.#below(12)) {
+    switch (this.#below(16)) {
       case 0:
         return this.#changeLink();
+      case 10:
+        return this.#withLinks(() => this.#repairLate(node));
+      case 11:
+        return ring.release(this.#below(Math.max(1, ring.late.length)));
+      case 12:
+        return this.#collectNow(node);
+      case 13:
+        return this.#forget();
       case 1:
         return ring.start(node);
       case 7:
@@ -122,6 +132,9 @@ class History {
     const ring = this.#ring;
     ring.links.clear();
     for (const node of ring.nodes) await ring.start(node);
+    await this.#noting(async () => {
+      while (ring.late.length > 0) await ring.release(this.#below(ring.late.length));
+    });
     for (const node of ring.nodes) await ring.deliverHints(node);
     if (mode === "hints") return;
     // Twice: what the last pair brought to one side goes on to the third, and rows that were healed are compared.
@@ -134,6 +147,7 @@ class History {
     const [first, ...others] = this.#ring.nodes.map((node) => this.#ring.stored(node));
     const text = (rows: ReadonlyMap<string, Uint8Array>): string => [...rows].map(([key, value]) => `${key}=${toHex(value)}`).join("\n");
     for (const other of others) assert(text(other) === text(first!), "replicas are equal without a read");
+    this.#checkForgotten();
     for (let row = 0; row < ROWS; row += 1) this.#checkRow(`r${row}`, first!);
   }
 
@@ -205,33 +219,71 @@ class History {
     const sound = others.filter((bytes) => bytes !== undefined && isSound(bytes));
     const isElsewhere = acknowledged === undefined || sound.some((bytes) => hasAtLeast(bytes!, acknowledged));
     const isAlone = others.every((bytes) => bytes === undefined || isSound(bytes));
-    if (isElsewhere && isAlone) await this.#ring.damage(node, row);
+    if (!isElsewhere || !isAlone) return;
+    this.#damaged.add(`${node.name} ${key}`);
+    await this.#ring.damage(node, row);
   }
 
-  /** What a collector of tombstones may do: gc_grace has passed, and every replica had compared since the deletion. */
+  /** Mostly every replica has every deletion; gc_grace passes, and one node collects. */
   async #forget(): Promise<void> {
     const ring = this.#ring;
     ring.links.clear();
     for (const node of ring.nodes) await ring.start(node);
-    const beforeUs = this.#lastUs;
-    for (let round = 0; round < 2; round += 1) if (!(await ring.compareAll())) return;
-    await ring.clock.pass(2000);
-    if (!(await ring.compareAll())) return;
-    this.#comparedSinceUs = beforeUs;
-    await ring.clock.pass(GC_GRACE_MS + 1);
-    const forgotten = new Set<string>();
-    for (const node of ring.nodes) {
-      for (const [name, bytes] of ring.stored(node)) {
-        if (!isSound(bytes)) continue;
+    for (let round = this.#below(4); round > 0; round -= 1) {
+      await ring.compareAll();
+      await ring.clock.pass(2000);
+    }
+    if (this.#below(3) === 0) await this.#changeLink();
+    await this.#collectNow(this.#node());
+  }
+
+  async #collectNow(node: Node): Promise<void> {
+    await this.#ring.clock.pass(GC_GRACE_MS + 1);
+    await this.#ring.collect(node);
+  }
+
+  /** One replica misses a write; a read finds that, and what it sends there stays on its way. */
+  async #repairLate(reader: Node): Promise<void> {
+    const missing = this.#othersOf(reader)[this.#below(2)]!;
+    this.#setLinks(reader, "up");
+    this.#ring.links.set(`${reader.name}>${missing.name}`, "lossy");
+    await this.#write(reader);
+    this.#ring.links.set(`${reader.name}>${missing.name}`, "late");
+    await this.#read(reader, this.written.at(-1)?.row ?? "r0");
+  }
+
+  /** Which tombstones went while something happened. */
+  async #noting(act: () => Promise<void>): Promise<void> {
+    const before = this.#ring.nodes.map((node) => this.#ring.stored(node));
+    this.#damaged.clear();
+    await act();
+    for (const [at, node] of this.#ring.nodes.entries()) {
+      const after = this.#ring.stored(node);
+      for (const [name, bytes] of before[at]!) {
+        if (after.has(name) || this.#damaged.has(`${node.name} ${name}`) || !isSound(bytes)) continue;
         const image = decodeImage(openRow(bytes, checksum).image);
-        if (liveRow(image) !== undefined || image.deletedAtUs === undefined || image.deletedAtUs > this.#comparedSinceUs) continue;
-        const key = node.store.contents().find((entry) => toHex(entry.key) === name)!.key;
-        await node.store.batch([{ kind: "delete", key }], { sync: true });
-        forgotten.add(name);
+        if (image.deletedAtUs === undefined || liveRow(image) !== undefined) continue;
+        this.purged += 1;
         if (image.deletedAtUs > (this.#forgottenUs.get(name) ?? 0n)) this.#forgottenUs.set(name, image.deletedAtUs);
       }
     }
-    this.purged += forgotten.size;
+    this.#checkForgotten();
+  }
+
+  /** Of what a deletion deleted nothing is anywhere, once the deletion is forgotten. */
+  #checkForgotten(): void {
+    for (const node of this.#ring.nodes) {
+      for (const [name, bytes] of this.#ring.stored(node)) {
+        const forgottenUs = this.#forgottenUs.get(name) ?? 0n;
+        if (!isSound(bytes)) continue;
+        const { markerUs, cells } = decodeImage(openRow(bytes, checksum).image);
+        const times = [...cells.values()].map(({ timestampUs }) => timestampUs).concat(markerUs ?? []);
+        assert(
+          times.every((timeUs) => timeUs > forgottenUs),
+          `${node.name}: a deleted row is there again`,
+        );
+      }
+    }
   }
 
   /** What an acknowledged write or an earlier read has shown stays: reads come one after the other. */
@@ -296,7 +348,8 @@ class History {
   }
 
   #draw(): Written {
-    this.#lastUs += 10n;
+    const nowUs = this.#ring.clock.nowUs();
+    this.#lastUs = nowUs > this.#lastUs ? nowUs : this.#lastUs + 10n;
     const kind = this.#below(3) === 0 ? "delete" : "insert";
     const write: Written = {
       row: `r${this.#below(ROWS)}`,

@@ -1,19 +1,24 @@
 // Three nodes whose links and crashes a test controls: quorum writes, hints, comparison and healing as a node composes them.
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { KeyRange, Mutation, Row, RowKey } from "@concord/ports";
-import { LocalRowReplica, QuorumRowStore, ROWS_NAMESPACE, storedRowKey, type RowReplica } from "@concord/quorum";
+import { Forgotten, LocalRowReplica, QuorumRowStore, ROWS_NAMESPACE, storedRowKey, type RowReplica } from "@concord/quorum";
 import { encodeRowKey, liveRow } from "@concord/rows";
-import { assert, ConcordError, SEQ_NONE, silentLog, silentMetrics, toHex } from "@concord/runtime";
+import { assert, ConcordError, SEQ_NONE, silentLog, silentMetrics, sleep, toHex } from "@concord/runtime";
 import { AntiEntropy, type ComparedPeer } from "../anti-entropy.ts";
 import { HintDelivery } from "../hint-delivery.ts";
 import { HintStore } from "../hint-store.ts";
+import { LocalTombstones } from "../local-tombstones.ts";
+import { PlainTombstoneCollector, type TombstonePeer } from "../plain-tombstones.ts";
 import { RowHealer } from "../row-healer.ts";
 import { ComparedRows } from "../row-sums.ts";
 import { SEGMENT_SLACK } from "../limits.ts";
 import { checksum, ManualClock, PlainRunner, rowKey } from "./fixture.ts";
 
-/** What a call from one node to another meets. `lossy`: it is lost though the peer seems reachable; `mute`: it takes effect, the answer is lost. */
-export type Link = "up" | "down" | "lossy" | "mute";
+/**
+ * What a call from one node to another meets. `lossy`: it is lost though the peer seems reachable; `mute`: it takes effect, the answer is lost; `late`:
+ * writes and copies take effect whenever the test lets them, long after the caller has given up on them.
+ */
+export type Link = "up" | "down" | "lossy" | "mute" | "late";
 
 export interface RingLimits {
   readonly hintBytesMax: number;
@@ -30,6 +35,11 @@ interface Life {
   readonly compared: ComparedRows;
   readonly antiEntropy: AntiEntropy;
   readonly healer: RowHealer;
+  readonly forgotten: Forgotten;
+  readonly tombstones: LocalTombstones;
+  readonly collector: PlainTombstoneCollector;
+  /** By peer: the newest collection that it named in this life. */
+  readonly collections: Map<string, string>;
 }
 
 export interface Node {
@@ -45,6 +55,8 @@ export class TestRing {
   readonly nodes: readonly Node[] = ["n1", "n2", "n3"].map((name) => ({ name, store: new MemoryKeyValue(), life: undefined }));
   /** "from>to" -> what its calls meet; up when absent. */
   readonly links = new Map<string, Link>();
+  /** Calls on late links: each takes effect at whatever life its node has then. */
+  readonly late: (() => Promise<void>)[] = [];
   readonly #limits: RingLimits;
 
   private constructor(limits: RingLimits) {
@@ -78,16 +90,19 @@ export class TestRing {
     const observed = { log: silentLog, metrics: silentMetrics };
     const runner = new PlainRunner(store);
     const others = this.nodes.filter((other) => other !== node);
-    const peers = others.map((other) => this.#rowsOf(node, other));
+    const collections = new Map<string, string>();
+    const peers = others.map((other) => this.#rowsOf(node, other, collections));
+    const forgotten = await Forgotten.open(store, store.incarnation, checksum);
     const [catchUp, appliedSeq] = [(): Promise<void> => Promise.resolve(), () => SEQ_NONE];
-    const healer = new RowHealer({ peers, runner, catchUp, applied: () => [], checksum, clock, timeoutMs: TIMEOUT_MS, ...observed });
+    const shared = { runner, forgotten, checksum, gcGraceMs, clock, timeoutMs: TIMEOUT_MS, ...observed };
+    const healer = new RowHealer({ ...shared, peers, catchUp, applied: () => [] });
     const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
     const reader = {
       getMany: (keys: readonly Uint8Array[]) => store.getMany(keys),
       range: (range: KeyRange) => store.range(range),
       rangeAtOnce: (range: KeyRange) => store.range(range),
     };
-    const local = new LocalRowReplica({ name, runner, reader, hasAllRows: true, catchUp, appliedSeq, checksum, log: silentLog, onDamaged });
+    const local = new LocalRowReplica({ ...shared, name, reader, hasAllRows: true, catchUp, appliedSeq, onDamaged });
     const hints = await HintStore.open(store, { runner, reader: store, checksum, ...observed, bytesMax: hintBytesMax });
     const onMissed = (peer: string, mutations: readonly Uint8Array[]): void =>
       void hints.add(peer, clock.nowMs(), mutations).catch(() => undefined);
@@ -97,8 +112,8 @@ export class TestRing {
     const antiEntropy = new AntiEntropy({
       self: name,
       local: compared,
-      applyLocally: (mutations) => local.applyRows(mutations),
-      peers: others.map((other) => this.#comparedOf(node, other)),
+      own: local,
+      peers: others.map((other) => this.#comparedOf(node, other, collections)),
       runner,
       reader: store,
       checksum,
@@ -107,7 +122,17 @@ export class TestRing {
       intervalMs: 10_000,
       ...observed,
     });
-    node.life = { local, rows, hints, delivery, compared, antiEntropy, healer };
+    const tombstones = new LocalTombstones({ ...shared, reader: store });
+    const collector = new PlainTombstoneCollector({
+      ...shared,
+      isCollector: true,
+      local: tombstones,
+      peers: others.map((other) => this.#tombstonesOf(node, other)),
+      reader: store,
+      intervalMs: 10_000,
+      pageRows: segmentRows,
+    });
+    node.life = { local, rows, hints, delivery, compared, antiEntropy, healer, forgotten, tombstones, collector, collections };
   }
 
   /** Whether it is acknowledged; an answer that does not come is none. */
@@ -138,7 +163,7 @@ export class TestRing {
     if (life === undefined) return;
     const delivered = this.nodes
       .filter((peer) => peer !== node)
-      .map((peer) => life.delivery.deliver(this.#rowsOf(node, peer)).catch(() => false));
+      .map((peer) => life.delivery.deliver(this.#rowsOf(node, peer, life.collections)).catch(() => false));
     await this.clock.pass(4 * TIMEOUT_MS);
     await Promise.all(delivered);
   }
@@ -164,6 +189,25 @@ export class TestRing {
     return false;
   }
 
+  /** Pages of a collection by this node, up to the end of a pass; a page that fails ends it. */
+  async collect(node: Node, pagesMax = 1000): Promise<boolean> {
+    for (let page = 0; page < pagesMax; page += 1) {
+      const { life } = node;
+      if (life === undefined) return false;
+      const collected = life.collector.collectNext().catch(() => "failed" as const);
+      await this.clock.pass(2 * TIMEOUT_MS);
+      const result = await collected;
+      if (result !== false) return result === true;
+    }
+    return false;
+  }
+
+  /** One call on a late link takes effect. */
+  async release(at: number): Promise<void> {
+    const [go] = this.late.splice(at, 1);
+    await go?.();
+  }
+
   /** All rows of a node as they are stored. */
   stored(node: Node): ReadonlyMap<string, Uint8Array> {
     const rows = node.store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE);
@@ -181,29 +225,66 @@ export class TestRing {
     return true;
   }
 
-  #rowsOf(from: Node, to: Node): RowReplica {
+  #rowsOf(from: Node, to: Node, collections: Map<string, string>): RowReplica {
     const isReachable = (): boolean => this.#link(from, to) !== "down" && to.life !== undefined;
+    const applyCopies: RowReplica["applyCopies"] = (mutations, collection) => {
+      return this.#write(from, to, async ({ local }) => {
+        const areTaken = await local.applyCopies(mutations, collection);
+        collections.set(to.name, local.collection);
+        return areTaken;
+      });
+    };
     return {
       name: to.name,
       get reachable() {
         return isReachable();
       },
-      applyRows: (mutations) => this.#call(from, to, ({ local }) => local.applyRows(mutations)),
+      get collection() {
+        return collections.get(to.name);
+      },
+      applyRows: (mutations) => this.#write(from, to, ({ local }) => local.applyRows(mutations)),
+      applyCopies,
       readRows: (keys, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRows(keys, timeoutMs, after)),
       readRowRange: (range, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRowRange(range, timeoutMs, after)),
       catchUp: () => Promise.resolve(),
     };
   }
 
-  #comparedOf(from: Node, to: Node): ComparedPeer {
-    const { name, applyRows } = this.#rowsOf(from, to);
+  #comparedOf(from: Node, to: Node, collections: Map<string, string>): ComparedPeer {
+    const { name, applyCopies } = this.#rowsOf(from, to, collections);
     return {
       name,
       reachable: true,
-      applyRows,
-      sums: (segment) => this.#call(from, to, ({ compared }) => compared.sums(segment, SEGMENT_SLACK)),
+      get collection() {
+        return collections.get(to.name);
+      },
+      applyCopies,
+      sums: (segment) =>
+        this.#call(from, to, ({ compared, forgotten }) => {
+          collections.set(to.name, forgotten.collection);
+          return compared.sums(segment, SEGMENT_SLACK);
+        }),
       rows: (segment, leaves) => this.#call(from, to, ({ compared }) => compared.rows(segment, new Set(leaves), 1)),
     };
+  }
+
+  #tombstonesOf(from: Node, to: Node): TombstonePeer {
+    return {
+      name: to.name,
+      reachable: true,
+      held: (tombstones) => this.#call(from, to, (life) => life.tombstones.held(tombstones)),
+      drop: (tombstones) => this.#write(from, to, async (life) => void (await life.tombstones.drop(tombstones))),
+    };
+  }
+
+  /** As `#call`, which a late link keeps. */
+  async #write<Result>(from: Node, to: Node, act: (life: Life) => Promise<Result>): Promise<Result> {
+    if (this.#link(from, to) !== "late") return this.#call(from, to, act);
+    this.late.push(async () => {
+      if (to.life !== undefined) await act(to.life).catch(() => undefined);
+    });
+    await sleep(this.clock, TIMEOUT_MS);
+    throw new ConcordError("DEADLINE_EXCEEDED", `${to.name} does not answer`);
   }
 
   #link(from: Node, to: Node): Link {

@@ -221,10 +221,10 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: ROW_STORE,
-        search: "      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),\n",
+        search: "      ...chunksOf(mutations).map(async (chunk) => {\n",
         replace:
-          "      ...chunksOf(mutations).map((chunk) => replica.applyRows(chunk, timeoutMs)),\n" +
-          "      ...rows.flatMap((row) => (row.place === undefined || row.image === undefined ? [] : [this.#merged(replica, row.image)])),\n",
+          "      ...rows.flatMap((row) => (row.place === undefined || row.image === undefined ? [] : [this.#merged(replica, row.image)])),\n" +
+          "      ...chunksOf(mutations).map(async (chunk) => {\n",
       },
       {
         file: ROW_STORE,

@@ -3,6 +3,7 @@ import type { SeededFault } from "./faults.ts";
 const HINT_STORE = "libs/repair/src/hint-store.ts";
 const HINT_DELIVERY = "libs/repair/src/hint-delivery.ts";
 const ANTI_ENTROPY = "libs/repair/src/anti-entropy.ts";
+const LOCAL_REPLICA = "libs/quorum/src/local-replica.ts";
 const ROW_HEALER = "libs/repair/src/row-healer.ts";
 
 /** Mistakes in how replicas catch up. */
@@ -12,18 +13,6 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
     about: "A node forgets after a restart that hints wait on its disk (LB9).",
     scenario: "repair",
     edits: [{ file: HINT_STORE, search: "for (const entry of page) hints.#found(entry);", replace: "" }],
-  },
-  {
-    name: "hint-beyond-gc-grace",
-    about: "A hint is handed over however old it is: deleted rows come back (LB9).",
-    scenario: "repair",
-    edits: [
-      {
-        file: HINT_DELIVERY,
-        search: "return clock.nowMs() - createdMs > gcGraceMs;",
-        replace: "return clock.nowMs() - createdMs < -gcGraceMs;",
-      },
-    ],
   },
   {
     name: "hint-with-a-new-timestamp",
@@ -132,6 +121,36 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
         replace: "const answers = await Promise.all(peers.slice(0, 1).map((peer) => peer.readRows([key], timeoutMs, after)));",
       },
     ],
+  },
+  {
+    name: "collected-with-one-peers-word",
+    about: "A tombstone is dropped when one peer holds it: what the other one still has comes back.",
+    scenario: "repair",
+    edits: [
+      {
+        file: "libs/repair/src/plain-tombstones.ts",
+        search: "answers.every((held) => held[at] === true)",
+        replace: "answers.some((held) => held[at] === true)",
+      },
+    ],
+  },
+  {
+    name: "stale-copy-taken",
+    about: "A replica takes a copy that was read before its last collection of tombstones: the deleted row comes back.",
+    scenario: "repair",
+    edits: [
+      {
+        file: LOCAL_REPLICA,
+        search: "() => collection !== forgotten.collection",
+        replace: '() => collection === forgotten.collection + "?"',
+      },
+    ],
+  },
+  {
+    name: "write-taken-behind-its-deletion",
+    about: "A replica takes a client's write although it has forgotten a newer deletion.",
+    scenario: "repair",
+    edits: [{ file: LOCAL_REPLICA, search: "oldestUs <= forgotten.newestUs)", replace: "oldestUs > oldestUs)" }],
   },
   {
     name: "missed-write-without-hint",

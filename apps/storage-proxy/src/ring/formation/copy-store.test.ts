@@ -5,8 +5,8 @@ import { logStateToWire, PeerSession } from "@concord/adapter-ring";
 import { encodeHeader, headerKey, type LogReadRequest, type ReplicaLogState } from "@concord/group-log";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { KeyValueEntry, RowKey } from "@concord/ports";
-import { ROWS_NAMESPACE, rowsOfEntry } from "@concord/quorum";
-import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
+import { readForgotten, ROWS_NAMESPACE, rowsOfEntry, sealMerged, storedRowKey } from "@concord/quorum";
+import { encodeImage, encodeRowKey, encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { ConcordError, epochOf, seqOf, silentLog, timestampUsOf } from "@concord/runtime";
 import { crc32 } from "node:zlib";
 import { copyStore, readWhole, type CopyOptions } from "./copy-store.ts";
@@ -68,7 +68,7 @@ function row(name: string, seq: number): KeyValueEntry {
 }
 
 /** A peer that has applied group g up to `appliedSeq`, and what of its store it gives out, two entries a page. */
-function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEntry[]): PeerSession {
+function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEntry[], forgottenUs = 0): PeerSession {
   const seq = seqOf(BigInt(appliedSeq));
   const zero = { timestampCeilingUs: timestampUsOf(0n), promisedEpoch: epochOf(1n), owner: "a" };
   const header = { ...zero, appliedSeq: seq, appliedEpoch: epochOf(1n), droppedSeq: seq };
@@ -79,7 +79,8 @@ function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEnt
     copy: (afterKey) => {
       const behind = contents.filter(({ key }) => Buffer.compare(key, afterKey) > 0);
       const entries = behind.slice(0, 2);
-      return Promise.resolve({ entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering: false });
+      const page = { entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering: false };
+      return Promise.resolve({ ...page, collection: `${name}-${forgottenUs}`, forgottenUs: BigInt(forgottenUs) });
     },
     call: () => {
       const last = { lastSeq: seq, lastEpoch: epochOf(1n) };
@@ -137,4 +138,36 @@ test("[TXR4] copy: calls whose answers are lost: asked again soon, and a peer th
   budgetsMs.length = 0;
   await assert.rejects(rowsCopied("lost", [], [losing(copiedPeer("p1", 9, kept), Infinity), other]), { code: "DEADLINE_EXCEEDED" });
   assert.deepEqual(budgetsMs, [1_000, 2_000, 4_000, 8_000, 10_000]);
+});
+
+/** A plain row, or its deletion. */
+function plainRow(name: string, kind: "insert" | "delete", timestampUs: number): KeyValueEntry {
+  const key: RowKey = { table: "plain", partition: [{ kind: "text", value: name }], clustering: [] };
+  const at = { key, timestampUs: timestampUsOf(BigInt(timestampUs)) };
+  const image = imageOf(kind === "insert" ? { kind, ...at, columns: [] } : { kind, ...at });
+  return { key: storedRowKey(encodeRowKey(key)), value: sealMerged(encodeImage(image), checksum) };
+}
+
+test("[TXR4] copy: a peer drops tombstones meanwhile: made anew, and what the first try brought goes; then what the peers have forgotten is noted", async () => {
+  const [old, kept] = [plainRow("a", "insert", 1), plainRow("b", "insert", 9)];
+  const before = [copiedPeer("p1", 9, [old, kept]), copiedPeer("p2", 9, [kept])];
+  const after = [copiedPeer("p1", 9, [kept], 5), copiedPeer("p2", 9, [kept], 4)];
+  // All of the first peer is read before the deletion of "a" reaches it; the second one had it, and drops it now.
+  let headers = 0;
+  const changing = before.map((peer, at) => {
+    return Object.assign(Object.create(PeerSession.prototype) as PeerSession, {
+      name: peer.name,
+      copy: (...call: Parameters<PeerSession["copy"]>) => {
+        if (call[3] === true) headers += 1;
+        return (headers <= 2 ? peer : after[at]!).copy(...call);
+      },
+      call: peer.call,
+    });
+  });
+  const store = new MemoryKeyValue();
+  const copy = (): Promise<void> => copyStore({ store, peers: changing, checksum, log: silentLog, logs: "lost" });
+  await assert.rejects(copy(), { code: "REPLICAS_UNAVAILABLE" });
+  await copy();
+  assert.deepEqual(hexOf(...store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE)), hexOf(kept));
+  assert.equal(await readForgotten(store, checksum), 5n);
 });

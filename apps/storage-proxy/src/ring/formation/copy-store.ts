@@ -13,8 +13,18 @@ import {
 } from "@concord/group-log";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
-import { mergeAnswers, openRow, ROWS_NAMESPACE, tombstoneOf } from "@concord/quorum";
-import { ConcordError, nextSeq, SEQ_NONE, toConcordError, type Checksum, type Log, type Seq } from "@concord/runtime";
+import { forgottenNote, mergeAnswers, openRow, readForgotten, ROWS_NAMESPACE, tombstoneOf } from "@concord/quorum";
+import {
+  ConcordError,
+  isTimestampUs,
+  nextSeq,
+  SEQ_NONE,
+  TIMESTAMP_ZERO,
+  toConcordError,
+  type Checksum,
+  type Log,
+  type Seq,
+} from "@concord/runtime";
 import { COPY_CALL_FIRST_MS, COPY_CALL_TIMEOUT_MS, COPY_PAGE_BYTES_TARGET } from "../limits.ts";
 
 /** First bytes of what peers copy from each other; 'd', 'm', 't' and 'x' are a node's own, 'l' comes with its group (see below). */
@@ -38,7 +48,8 @@ export interface CopyOptions {
  * header comes before its rows, so these hold what it had applied then; the entries after that bring the rest (`restoreGroup`).
  */
 export async function copyStore(options: CopyOptions): Promise<void> {
-  if (options.logs === "lost") await forgetLogs(options.store);
+  if (options.logs === "lost") await forgetCopies(options.store);
+  const before = await collectionsOf(options.peers);
   /** Of each group: some peer had applied so much before its rows were copied. */
   const groups = new Map<string, Seq>();
   let entries = 0;
@@ -66,6 +77,13 @@ export async function copyStore(options: CopyOptions): Promise<void> {
       afterKey = page.lastKey;
     }
   }
+  const after = await collectionsOf(options.peers);
+  if (after.some(({ collection }, at) => collection !== before[at]!.collection))
+    throw new ConcordError(
+      "REPLICAS_UNAVAILABLE",
+      "a peer has dropped tombstones while its rows were copied: what they deleted may be among the copies",
+    );
+  await noteForgotten(options, after);
   for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
 }
@@ -113,9 +131,29 @@ export async function readWhole(replica: Pick<LogReplica, "logRead">, group: str
   return { ...state, entries };
 }
 
-/** What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. */
-async function forgetLogs(store: KeyValue): Promise<void> {
-  for (const namespace of [HEADERS_NAMESPACE, ENTRIES_NAMESPACE]) {
+interface Collection {
+  readonly collection: string;
+  readonly forgottenUs: bigint;
+}
+
+/** What each peer has dropped so far. */
+function collectionsOf(peers: readonly PeerSession[]): Promise<readonly Collection[]> {
+  return Promise.all(peers.map((peer) => asked((timeoutMs) => peer.copy(new Uint8Array(), 1, timeoutMs, true))));
+}
+
+/** Writes that the peers refuse, since tombstones of theirs are gone, are to be refused here too (I12 of the quorum README). */
+async function noteForgotten({ store, checksum }: CopyOptions, peers: readonly Collection[]): Promise<void> {
+  let newestUs = await readForgotten(store, checksum);
+  for (const { forgottenUs } of peers) if (isTimestampUs(forgottenUs) && forgottenUs > newestUs) newestUs = forgottenUs;
+  if (newestUs > TIMESTAMP_ZERO) await store.batch([forgottenNote(newestUs, checksum)], { sync: true });
+}
+
+/**
+ * What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. And what it left of rows may have been
+ * deleted since, and the deletion dropped.
+ */
+async function forgetCopies(store: KeyValue): Promise<void> {
+  for (const namespace of [HEADERS_NAMESPACE, ENTRIES_NAMESPACE, ROWS_NAMESPACE]) {
     for (;;) {
       const limits = { limit: COPY_PAGE_ENTRIES_MAX, bytesMax: COPY_PAGE_BYTES_TARGET };
       const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), ...limits });

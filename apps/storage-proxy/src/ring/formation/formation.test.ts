@@ -136,7 +136,7 @@ test("[TXR4] two stores lost at once: neither serves, nor forms a new ring", asy
   await ring.clock.run(Promise.all(starts));
 });
 
-test("[TXR4] copy interrupted: the store counts as empty and is copied again, merged with what is there", async () => {
+test("[TXR4] copy interrupted: the store counts as empty, what is there goes, and it is copied again", async () => {
   const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
   await write(first, 1);
   await ring.clock.advance(1000);

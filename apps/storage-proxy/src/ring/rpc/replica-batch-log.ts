@@ -8,6 +8,7 @@ const RESULTS: Readonly<Record<PutResult, BatchLogPutResult>> = {
   kept: "BATCH_LOG_PUT_RESULT_KEPT",
   mismatch: "BATCH_LOG_PUT_RESULT_MISMATCH",
   full: "BATCH_LOG_PUT_RESULT_FULL",
+  expired: "BATCH_LOG_PUT_RESULT_EXPIRED",
 };
 
 /** Peers' calls on this node's batchlog (LB3, LB5, LB7). The steps refuse what is malformed. */

@@ -11,7 +11,8 @@ const HEADERS_ONLY = [HEADERS_NAMESPACE];
 /** One page of this node's store for a peer that lost its own, or may lack something (TXR4). */
 export function copyHandler(source: () => RingSource, store: KeyValue): Handler<ReplicaService, "Copy"> {
   return async (request) => {
-    const { recovering } = source();
+    const { recovering, node } = source();
+    const { forgotten } = node;
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: KeyValueEntry[] = [];
     let bytes = 0;
@@ -23,11 +24,19 @@ export function copyHandler(source: () => RingSource, store: KeyValue): Handler<
         entries.push(entry);
         bytes += entry.key.length + entry.value.length;
         if (bytes >= COPY_PAGE_BYTES_TARGET || entries.length === request.limit) {
-          return { entries, done: false, lastKey: entry.key, recovering };
+          return {
+            entries,
+            done: false,
+            lastKey: entry.key,
+            recovering,
+            collection: forgotten.collection,
+            forgottenUs: forgotten.newestUs,
+          };
         }
       }
     }
-    return { entries, done: true, lastKey: entries.at(-1)?.key ?? request.afterKey, recovering };
+    const lastKey = entries.at(-1)?.key ?? request.afterKey;
+    return { entries, done: true, lastKey, recovering, collection: forgotten.collection, forgottenUs: forgotten.newestUs };
   };
 }
 

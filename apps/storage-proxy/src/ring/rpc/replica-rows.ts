@@ -12,8 +12,13 @@ import { checkCount } from "../../rpc/checks.ts";
 export function applyRowsHandler(node: () => RingNode): Handler<ReplicaService, "ApplyRows"> {
   return async (request) => {
     checkCount(request.mutations.length, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "mutations");
-    await node().localRows.applyRows(request.mutations);
-    return {};
+    const { localRows, forgotten } = node();
+    if (request.copies) {
+      const areTaken = await localRows.applyCopies(request.mutations, request.collection);
+      return { stale: !areTaken, collection: forgotten.collection };
+    }
+    await localRows.applyRows(request.mutations);
+    return { stale: undefined, collection: undefined };
   };
 }
 

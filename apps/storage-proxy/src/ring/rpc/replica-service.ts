@@ -10,7 +10,7 @@ import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.t
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
 import { logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler, replicateHandler } from "./replica-log.ts";
-import { repairRowsHandler, repairSumsHandler } from "./replica-repair.ts";
+import { repairRowsHandler, repairSumsHandler, tombstonesHandler } from "./replica-repair.ts";
 import { applyRowsHandler, readGroupHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
 export interface ReplicaServiceOptions extends DefineOptions {
@@ -49,6 +49,7 @@ export function replicaService(options: ReplicaServiceOptions): Service {
     LogCatchUp: ofOurVersion(logCatchUpHandler(node)),
     RepairSums: ofOurVersion(repairSumsHandler(node)),
     RepairRows: ofOurVersion(repairRowsHandler(node)),
+    Tombstones: ofOurVersion(tombstonesHandler(node)),
     BatchLogPut: ofOurVersion(batchLogPutHandler(node)),
     BatchLogRemove: ofOurVersion(batchLogRemoveHandler(node)),
   });
