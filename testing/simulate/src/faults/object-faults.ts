@@ -215,8 +215,8 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: "libs/objects/src/reservation/names.ts",
-        search: "    for (const lowest of this.#unresolved) return lowest;\n",
-        replace: "",
+        search: "    for (const lowest of this.#unresolved) {\n",
+        replace: "    for (const lowest of [] as number[]) {\n",
       },
     ],
   },
