@@ -14,8 +14,8 @@ export const ENCRYPTION_FAULTS: readonly SeededFault[] = [
       {
         file: FRAMES,
         search:
-          '  if (plain === undefined) throw new ConcordError("CORRUPT_DATA", `frame ${index} of encrypted data is not what was stored`);\n  return plain;',
-        replace: "  return plain ?? sealed.slice(0, sealed.length - CIPHER_TAG_BYTES);",
+          '  if (plain === undefined) throw new ConcordError("CORRUPT_DATA", `frame ${index} of encrypted data is not what was stored`);\n',
+        replace: "  if (plain === undefined) return sealed.slice(0, sealed.length - CIPHER_TAG_BYTES);\n",
       },
     ],
   },
