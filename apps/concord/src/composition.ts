@@ -5,7 +5,7 @@ import { ALONE, SharedMembership, VerdictRelay, type Membership } from "@concord
 import { composeObjectGateway } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport, tokenAuthenticator } from "@concord/rpc";
-import type { ConcordError, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
+import type { ConcordError, DigestThread, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
 import { composeStorageProxy } from "@concord/storage-proxy";
 import { composeTxnCoordinator, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
 import type { ConcordConfig } from "./config.ts";
@@ -19,6 +19,7 @@ export interface ConcordOptions {
   /** The disk below a folder. */
   readonly disk: (folder: string) => Disk;
   readonly http: HttpServer;
+  readonly digestThread?: DigestThread;
   /** For the file of users. */
   readonly readFile?: (path: string) => string;
   /** Stores of the parts by name; level stores in the data folder when not given. */
@@ -60,6 +61,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     disk: options.disk(configs.objects.dataFolder),
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
     http: options.http,
+    ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),
     ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
     onFailed,
     storageMetadata: storage.stores.objectMetadata,

@@ -1,5 +1,5 @@
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDigestThread, nodeDisk, nodeEnvironment, nodeRandom, requireWritable } from "@concord/adapter-node-runtime";
 import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
 import type { ConcordError, Log } from "@concord/runtime";
@@ -59,6 +59,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
     }),
     disk: nodeDisk,
     readFile,
+    digestThread: nodeDigestThread(log),
     http: nodeHttpServer({
       clock: nodeClock,
       log,

@@ -8,6 +8,7 @@ import {
   SpaceReserve,
   ConcordError,
   type Clock,
+  type DigestThread,
   type Disk,
   type Environment,
   type HttpServer,
@@ -44,6 +45,8 @@ export interface ObjectGatewayOptions {
   /** Objects' data that several gateways share. */
   readonly dataDisk?: Disk;
   readonly http: HttpServer;
+  /** Hashes long uploads; the main thread does when not given. */
+  readonly digestThread?: DigestThread;
   /** The store of local metadata by node name; one in the data folder when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** Writes are refused with the reason, and nothing runs in the background: `disk` and `dataDisk` forget what is written to them. */
@@ -146,6 +149,7 @@ async function openGateway(
       space,
       writes,
       eventSink: sinks.sink,
+      digestThread: options.digestThread,
     },
     admin: objectAdmin({ config, gateway, uploads: budgets.uploads, httpAddress }),
     startBackground: () => {

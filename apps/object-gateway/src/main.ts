@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { nodeHttpServer } from "@concord/adapter-http";
 import {
   nodeClock,
+  nodeDigestThread,
   nodeDisk,
   nodeEnvironment,
   nodeRandom,
@@ -49,6 +50,7 @@ function compose(stored: Stored): ObjectGatewayService {
     ...stored,
     readFile,
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
+    digestThread: nodeDigestThread(log),
     http: nodeHttpServer({
       clock: nodeClock,
       log,

@@ -183,7 +183,9 @@ function writeBytesOf({ limits }: ObjectStoreContext, { key }: BodyTarget): numb
 async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes: number): AsyncGenerator<Gathered, void, undefined> {
   const { clock, limits } = context;
   const endsAtMs = clock.monotonicMs() + limits.longestRequestMs;
-  let buffer = new Uint8Array(Math.min(writeBytes, body.lengthBytes ?? FIRST_BUFFER_BYTES));
+  const firstBytes = Math.min(writeBytes, Math.max(1, body.lengthBytes ?? FIRST_BUFFER_BYTES));
+  // Made when a chunk is not written as it came.
+  let buffer = new Uint8Array();
   let filled = 0;
   let given = 0;
   let total = 0;
@@ -203,7 +205,7 @@ async function* gather(context: ObjectStoreContext, body: UploadBody, writeBytes
         given += filled;
         filled = 0;
       }
-      if (filled === buffer.length) buffer = grown(buffer, writeBytes);
+      if (filled === buffer.length) buffer = filled === 0 ? new Uint8Array(firstBytes) : grown(buffer, writeBytes);
       const count = Math.min(chunk.length - at, buffer.length - filled);
       buffer.set(chunk.subarray(at, at + count), filled);
       filled += count;

@@ -1,6 +1,7 @@
 export { assert, unreachable } from "./assert.ts";
 export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions } from "./backoff.ts";
 export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } from "./cipher.ts";
+export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDigests } from "./digest-thread.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";

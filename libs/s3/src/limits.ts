@@ -11,6 +11,8 @@ export const SIGNING_KEYS_MAX = 1024;
 
 /** An object in one put, and one part. */
 export const BODY_BYTES_MAX = 5 * 1024 * 1024 * 1024;
+/** A shorter body is hashed by the calling thread: handing it over would cost as much. */
+export const THREAD_BODY_BYTES_MIN = 4 * 1024 * 1024;
 /** Bodies that are read as a whole: the XML ones. 10 000 parts with a checksum each are about 2.5 MB. */
 export const XML_BODY_BYTES_MAX = 4 * 1024 * 1024;
 /** The line before a chunk: size, extension, CRLF. */

@@ -12,8 +12,8 @@ export function withUpload<Result>(
   options: { readonly algorithm?: ChecksumAlgorithm | undefined; readonly becomes: "object" | "part" },
   action: (body: UploadBody) => Promise<Result>,
 ): Promise<Result> {
-  const { partBytesMax, uploads, receiving, metrics, space, quotas } = context;
-  const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax });
+  const { partBytesMax, uploads, receiving, metrics, space, quotas, digestThread: thread } = context;
+  const body = checkedBody(call.request, call.verified, { ...options, maxBytes: partBytesMax, thread });
   const counted = counting(body.chunks, (bytes) => metrics.count("s3_received_bytes_total", bytes));
   // A part is no object yet: only that it would fit.
   const amount = { objects: options.becomes === "object" ? 1 : 0, bytes: body.lengthBytes };

@@ -1,6 +1,6 @@
 import type { BucketSettings, EventTarget, JudgeObject, ObjectStore } from "@concord/objects";
 import type { MessageSink } from "@concord/ports";
-import type { HttpRequest, HttpResponse, Log, Metrics, SpaceGuard, Writes } from "@concord/runtime";
+import type { DigestThread, HttpRequest, HttpResponse, Log, Metrics, SpaceGuard, Writes } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
 import type { AccessReader } from "./access.ts";
 import type { TransferBudget } from "./budget.ts";
@@ -28,6 +28,8 @@ export interface Context {
   readonly writes: Writes;
   readonly region: string;
   readonly partBytesMax: number;
+  /** Hashes long bodies; the main thread does when there is none. */
+  readonly digestThread?: DigestThread | undefined;
   /** The scheme of returned locations. */
   readonly scheme: "http" | "https";
   readonly access: AccessReader;

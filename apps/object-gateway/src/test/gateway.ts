@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { S3Client } from "@aws-sdk/client-s3";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { openLevel } from "@concord/adapter-level";
-import { nodeClock, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDigestThread, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { contract } from "@concord/protos-object";
 import { bearer, grpcTransport } from "@concord/rpc";
@@ -88,6 +88,7 @@ export class TestGateway {
     this.service = composeObjectGateway(config, {
       environment,
       disk: nodeDisk(this.folder),
+      digestThread: nodeDigestThread(log),
       http: this.#options.http?.(http) ?? http,
       ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
       ...(this.#options.readFile === undefined ? {} : { readFile: this.#options.readFile }),

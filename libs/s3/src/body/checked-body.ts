@@ -1,16 +1,17 @@
 // A body behind its checks: signature, length and digests, while the bytes pass.
-import { createHash, type Hash } from "node:crypto";
-import { assert } from "@concord/runtime";
-import { encodeBase64 } from "../encoding.ts";
+import { createHash } from "node:crypto";
+import { assert, type DigestName, type DigestThread } from "@concord/runtime";
+import { encodeBase64, encodeHex } from "../encoding.ts";
 import { S3Error } from "../errors.ts";
-import { BODY_BYTES_MAX } from "../limits.ts";
+import { BODY_BYTES_MAX, THREAD_BODY_BYTES_MIN } from "../limits.ts";
 import type { Received } from "../signature/verifier.ts";
 import type { Fields } from "../fields.ts";
 import type { CheckedBody, ChecksumAlgorithm, Digests } from "../types.ts";
 import { decodeChunks, type Trailers } from "./aws-chunked.ts";
 import { byteReader } from "./byte-reader.ts";
 import { checkedValue, type AnnouncedChecksum, type Expected, readChecksum, readExpected, readMd5 } from "./expected.ts";
-import { checksumHeader, checksumStream, type DigestStream } from "./digests.ts";
+import { ownDigests, threadDigests, type DigestValues } from "./body-digests.ts";
+import { checksumHeader } from "./digests.ts";
 
 export interface BodyOptions {
   /** EntityTooLarge above; default BODY_BYTES_MAX. */
@@ -21,6 +22,8 @@ export interface BodyOptions {
   readonly integrity?: "required";
   /** What a checksum in a header is of; "object": the caller compares it. "body" if absent. */
   readonly headerOf?: "body" | "object";
+  /** Hashes long bodies; the calling thread does when there is none. */
+  readonly thread?: DigestThread | undefined;
 }
 
 /** What is read of a request for its body; an HttpRequest is one. */
@@ -36,7 +39,7 @@ export function checkedBody(request: RequestBody, verified: Received, options: B
   }
   const algorithm = expected.checksum?.algorithm ?? options.algorithm;
   let digests: Digests | undefined;
-  const chunks = passing(request, verified, expected, algorithm, (result) => void (digests = result));
+  const chunks = passing(request, verified, expected, { ...options, algorithm }, (result) => void (digests = result));
   return {
     lengthBytes: expected.lengthBytes,
     chunks,
@@ -48,19 +51,18 @@ export function checkedBody(request: RequestBody, verified: Received, options: B
 }
 
 /** The file of a form, whose length is known at its end. `headers` are what its fields say of it. */
-export function checkedFile(file: AsyncIterable<Uint8Array>, headers: Fields): Omit<CheckedBody, "lengthBytes"> {
+export function checkedFile(file: AsyncGenerator<Uint8Array, void, void>, headers: Fields): Omit<CheckedBody, "lengthBytes"> {
   const expected = { lengthBytes: 0, md5Hex: readMd5(headers), checksum: readChecksum(headers, { kind: "unsigned" }) };
   const algorithm = expected.checksum?.algorithm;
   let digests: Digests | undefined;
   async function* passingFile(): AsyncGenerator<Uint8Array, void, void> {
-    const md5 = createHash("md5");
-    const checksum = algorithm === undefined ? undefined : checksumStream(algorithm);
-    for await (const chunk of file) {
-      md5.update(chunk);
-      checksum?.update(chunk);
-      yield chunk;
+    const passed = ownDigests(namesOf(algorithm, false));
+    try {
+      yield* passed.pass(file);
+    } finally {
+      await file.return();
     }
-    digests = compare(md5, checksum, algorithm, expected, NO_TRAILERS);
+    digests = compare(await passed.finish(), algorithm, expected, NO_TRAILERS);
   }
   return {
     chunks: passingFile(),
@@ -91,7 +93,8 @@ export async function readBody(request: RequestBody, verified: Received, options
     refuseBody(verified);
     return new Uint8Array(0);
   }
-  const body = checkedBody(request, verified, options);
+  // Its chunks are kept while others are read.
+  const body = checkedBody(request, verified, { ...options, thread: undefined });
   const blobs: Uint8Array[] = [];
   for await (const blob of body.chunks) blobs.push(blob);
   return blobs.length === 1 ? blobs[0]! : Buffer.concat(blobs);
@@ -103,32 +106,31 @@ async function* passing(
   request: RequestBody,
   verified: Received,
   expected: Expected,
-  algorithm: ChecksumAlgorithm | undefined,
+  { algorithm, thread }: Pick<BodyOptions, "algorithm" | "thread">,
   done: (digests: Digests) => void,
 ): AsyncGenerator<Uint8Array, void, void> {
   const { payload } = verified;
-  const md5 = createHash("md5");
-  const sha256 = payload.kind === "hash" ? createHash("sha256") : undefined;
-  const checksum = algorithm === undefined ? undefined : checksumStream(algorithm);
+  const names = namesOf(algorithm, payload.kind === "hash");
+  const isLong = expected.lengthBytes >= THREAD_BODY_BYTES_MIN;
+  const digests = thread !== undefined && isLong ? threadDigests(names, thread) : ownDigests(names);
   const decoded = decode(request, verified, expected.lengthBytes);
-  let trailers: Trailers | undefined;
   try {
-    while (trailers === undefined) {
-      const next = await decoded.next();
-      if (next.done === true) trailers = next.value;
-      else {
-        md5.update(next.value);
-        sha256?.update(next.value);
-        checksum?.update(next.value);
-        yield next.value;
-      }
-    }
+    const trailers = yield* digests.pass(decoded);
+    const values = await digests.finish();
+    if (payload.kind === "hash") checkHash(values, payload.sha256Hex);
+    done(compare(values, algorithm, expected, trailers));
   } finally {
+    digests.close();
     // When the reader stops early the request's body is cancelled; it then drains or breaks the connection off.
     await decoded.return(NO_TRAILERS);
   }
-  if (payload.kind === "hash") checkHash(sha256!, payload.sha256Hex);
-  done(compare(md5, checksum, algorithm, expected, trailers));
+}
+
+function namesOf(algorithm: ChecksumAlgorithm | undefined, isHashed: boolean): readonly DigestName[] {
+  const names = new Set<DigestName>(["MD5"]);
+  if (algorithm !== undefined) names.add(algorithm);
+  if (isHashed) names.add("SHA256");
+  return [...names];
 }
 
 const NO_TRAILERS: Trailers = new Map();
@@ -150,27 +152,21 @@ async function* decode(request: RequestBody, { payload }: Received, lengthBytes:
   }
 }
 
-function checkHash(hash: Hash, signedHex: string): void {
-  const computedHex = hash.digest("hex");
+function checkHash(values: DigestValues, signedHex: string): void {
+  const computedHex = encodeHex(values.get("SHA256")!);
   if (computedHex === signedHex) return;
   const elements = { ClientComputedContentSHA256: signedHex, S3ComputedContentSHA256: computedHex };
   throw new S3Error("XAmzContentSHA256Mismatch", undefined, { elements });
 }
 
-function compare(
-  md5: Hash,
-  checksum: DigestStream | undefined,
-  algorithm: ChecksumAlgorithm | undefined,
-  expected: Expected,
-  trailers: Trailers,
-): Digests {
-  const md5Hex = md5.digest("hex");
+function compare(values: DigestValues, algorithm: ChecksumAlgorithm | undefined, expected: Expected, trailers: Trailers): Digests {
+  const md5Hex = encodeHex(values.get("MD5")!);
   if (expected.md5Hex !== undefined && expected.md5Hex !== md5Hex) {
     throw new S3Error("BadDigest", "The Content-MD5 you specified did not match what we received.");
   }
   const announced = announcedValue(expected.checksum, trailers);
-  if (algorithm === undefined || checksum === undefined) return { md5Hex, checksum: undefined };
-  const value = encodeBase64(checksum.digest());
+  if (algorithm === undefined) return { md5Hex, checksum: undefined };
+  const value = encodeBase64(values.get(algorithm)!);
   if (announced !== undefined && announced !== value) {
     throw new S3Error("BadDigest", `The ${algorithm} you specified did not match the calculated checksum.`);
   }
