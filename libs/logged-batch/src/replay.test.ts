@@ -77,6 +77,19 @@ test("[LB8] failpoint replay:before-remove: the holder dies there: the next run 
   assert.deepEqual(logs(ring), [0, 0, 0]);
 });
 
+test("[LB8] replay: asked for again while it runs: one run after the other, each batch once", async () => {
+  const ring = await MemoryRing.open(3);
+  await dieAt(ring, "batch:after-log");
+  await ring.start(ring.node(0));
+  const { replay } = ring.process(1);
+  const counts = await Promise.all([replay.replayNow(), replay.replayNow(), replay.replayNow()]);
+  assert.deepEqual(
+    counts.map(({ completed }) => completed),
+    [1, 0, 0],
+  );
+  assert.ok(ring.nodes.every(complete));
+});
+
 test("[LB8] replay: original timestamp: a newer write is not overwritten", async () => {
   const ring = await MemoryRing.open(3);
   await dieAt(ring, "batch:after-log");

@@ -119,14 +119,13 @@ export class BatchReplay {
   /** LBD9: what this node coordinates and still holds is completed or hinted before it leaves. Answers how many entries stay. */
   async drain(): Promise<number> {
     await this.stop();
-    await this.#replay(({ coordinator }) => coordinator === this.#ring.self);
+    await this.#replayNext(({ coordinator }) => coordinator === this.#ring.self);
     return this.#options.batchLog.size;
   }
 
   /** Replays all pending entries, whatever their age. */
   async replayNow(): Promise<ReplayCount> {
-    await this.#settled();
-    return this.#replay(() => true);
+    return await this.#replayNext(() => true);
   }
 
   /** Replays what is orphaned; joins a run in progress. */
@@ -242,7 +241,14 @@ export class BatchReplay {
     await this.#run?.catch(() => undefined);
   }
 
+  /** Behind the run in progress and those that wait for it. */
+  async #replayNext(selects: (pending: HeldBatch) => boolean): Promise<ReplayCount> {
+    while (this.#run !== undefined) await this.#settled();
+    return await this.#replay(selects);
+  }
+
   #replay(selects: (pending: HeldBatch) => boolean): Promise<ReplayCount> {
+    assert(this.#run === undefined, "batches are replayed by one run at a time");
     const run = this.#replayAll(selects).finally(() => (this.#run = undefined));
     this.#run = run;
     return run;

@@ -19,6 +19,13 @@ const SEEDS: readonly Seed[] = [
   ["every loaded row is of a batch that is merged", "batch-log", "(at += rows.names.length)", "at + rows.names.length", LOG],
   ["what is counted is held", "batch-log", "    if (held !== undefined) this.#bytes -= held.bytes;\n", "", LOG],
   [
+    "batches are replayed by one run at a time",
+    "replay",
+    "while (this.#run !== undefined) await this.#settled();",
+    "await this.#settled();",
+    REPLAY,
+  ],
+  [
     "a read waits for every decision",
     "replay",
     "    this.#waiting.set(held, wait);\n    return wait;\n",
