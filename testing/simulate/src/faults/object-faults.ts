@@ -209,6 +209,32 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
+    name: "epoch-folder-removed-unfenced",
+    about:
+      "The folder of a recovered epoch goes before the file that fences it in its place is written: its gateway wakes and seals (OGD3).",
+    scenario: "object",
+    notFoundYet: true,
+    edits: [
+      {
+        file: "libs/adapter-filesystem/src/epoch-sweep.ts",
+        search: "const floor = await folders.raiseClosedBelow(to);",
+        replace: "const floor = to;",
+      },
+    ],
+  },
+  {
+    name: "epoch-folder-removed-with-blobs",
+    about: "Segments do not count as blobs when the folder of a recovered epoch is removed: packed objects are lost (OGD3, I12).",
+    scenario: "object",
+    edits: [
+      {
+        file: "libs/adapter-filesystem/src/epoch-sweep.ts",
+        search: "isRemovals(name) || isDraft(name) ||",
+        replace: 'name.startsWith("seg-") || isRemovals(name) || isDraft(name) ||',
+      },
+    ],
+  },
+  {
     name: "low-water-passes-the-unresolved",
     about: "The low-water mark runs ahead of names that are not resolved: recovery does not look at them (OGD7).",
     scenario: "object",
