@@ -116,6 +116,11 @@ export class ClosedBelow {
   }
 }
 
+/** The number that holds on a disk; 0: none does. CORRUPT_DATA: it is damaged. Reads only. */
+export async function checkClosedBelow(disk: Disk, checksum: Checksum): Promise<number> {
+  return await new ClosedBelow({ disk, checksum, failpoint: () => undefined, sync: () => Promise.resolve() }).read();
+}
+
 export function encodeClosedBelow(epoch: number, checksum: Checksum): Uint8Array {
   return withChecksum(new ByteWriter().u32(MAGIC).u8(FORMAT_VERSION).u32(epoch).finish(), checksum);
 }

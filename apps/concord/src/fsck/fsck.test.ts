@@ -4,10 +4,13 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { FilesystemObjectData } from "@concord/adapter-filesystem";
+import { nodeChecksum, nodeDisk } from "@concord/adapter-node-runtime";
 import { connect } from "@concord/client";
 import { startConcord } from "../index.ts";
 import { KILLED_CONFIG, makeKilledNode } from "../test/killed-node.ts";
 import { fsckCommand, type FsckExit } from "./fsck.ts";
+import { repairCommand } from "./repair.ts";
 
 let root: string;
 /** Of a node that was killed: rows below a checkpoint, and journals. */
@@ -82,6 +85,33 @@ for (const [kind, pattern, at, expected] of KINDS) {
     }
   });
 }
+
+test("fsck: the file of closed epochs: named, and found when a bit of it is flipped; repaired: away, and the next start writes it", async () => {
+  const folder = await copied();
+  const disk = nodeDisk(join(folder, "objects"));
+  const release = async (): Promise<void> => {
+    const data = new FilesystemObjectData({ disk, checksum: nodeChecksum, failpoint: () => undefined });
+    await data.closeEpoch(1);
+    await data.releaseEpochs(2);
+    await data.close();
+  };
+  await release();
+  const whole = await fsck(folder);
+  assert.equal(whole.code, 0, whole.said);
+  assert.match(whole.said, /objects\/pieces\/closed-below: epochs of object data below \d+ are closed/);
+  const parent = join(folder, "objects/pieces/closed-below");
+  const [name] = (await readdir(parent)).sort().slice(-1);
+  const bytes = await readFile(join(parent, name!));
+  bytes[8]! ^= 4;
+  await writeFile(join(parent, name!), bytes);
+  const damaged = await fsck(folder);
+  assert.equal(damaged.code, 1, damaged.said);
+  assert.match(damaged.said, /DAMAGED objects\/pieces\/closed-below: .*damaged[^]*do: concord repair moves it away/);
+  const lines: string[] = [];
+  assert.equal(await repairCommand([folder, "--apply"], (line) => lines.push(line)), 0, lines.join("\n"));
+  await release();
+  assert.equal((await fsck(folder)).code, 0);
+});
 
 test("fsck: a lost table: the range of values that is missing is named", async () => {
   const folder = await copied();

@@ -6,7 +6,7 @@ import { CannotRun, inspect, nameIn, type Damage, type Print } from "./inspect.t
 export const FSCK_HELP = `usage: concord fsck DATA_FOLDER
 
 Checks what a stopped node, or several, keep below DATA_FOLDER: LevelDB's tables block by block, every store's journal, checkpoint, counts and
-sums, the logs of messages and the journal of blobs. Takes the lock of each store, as a start does; journals, logs and blobs are only
+sums, the logs of messages, the journal of blobs and the file of closed epochs. Takes the lock of each store, as a start does; journals, logs and blobs are only
 read, LevelDB brings its own log into tables as at every start. Prints what is damaged, where, and what to do.
 
 Exit code 0: all as it was acknowledged. 1: damage. 2: the check could not run (no such folder, a process has it).
@@ -54,6 +54,8 @@ function remedyOf({ holding }: Damage): string {
       return "concord repair moves it away; the dedup-worker makes it again from its output at its next start";
     case "upload-journal":
       return "concord repair moves it away; the next scrub collects blobs of uploads that were under way";
+    case "closed-epochs":
+      return "concord repair moves it away; the next start writes it from the rows of the epochs. First stop every gateway that shares the folder";
     case "message-log":
       return RESTORE;
     default:

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { checkClosedBelow } from "@concord/adapter-filesystem";
 import { damagedTables, openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
 import { openJournal } from "@concord/journal";
@@ -20,7 +21,9 @@ export type Holding =
   | "window"
   /** Reservations of uploads; a scrub finds what they would have told. */
   | "upload-journal"
-  | "message-log";
+  | "message-log"
+  /** Which epochs of object data are closed although their folders are gone: the rows of the epochs say the same. */
+  | "closed-epochs";
 
 /** What is wrong in one place. */
 export interface Damage {
@@ -44,10 +47,10 @@ export const STORE_ENVIRONMENT = {
 
 /** Everything that is damaged below `folder`; takes every lock first, so that no process begins with what is being checked. CannotRun. */
 export async function inspect(folder: string, print: Print): Promise<readonly Damage[]> {
-  const { levels, journals } = await findStores(folder).catch((thrown: unknown) => {
+  const { levels, journals, closedBelow } = await findStores(folder).catch((thrown: unknown) => {
     throw new CannotRun(`${folder}: ${(thrown as Error).message}`);
   });
-  if (levels.length + journals.length === 0) throw new CannotRun(`there is no data of Concord below ${folder}`);
+  if (levels.length + journals.length + closedBelow.length === 0) throw new CannotRun(`there is no data of Concord below ${folder}`);
   const opened: BackingStore[] = [];
   const damage: Damage[] = [];
   try {
@@ -57,6 +60,7 @@ export async function inspect(folder: string, print: Print): Promise<readonly Da
       damage.push(...(await checkLevel(level, found, (text) => print(`${nameIn(folder, level)}: ${text}`))));
     }
     for (const journal of journals) damage.push(...(await checkJournal(journal, (text) => print(`${nameIn(folder, journal)}: ${text}`))));
+    for (const where of closedBelow) damage.push(...(await checkEpochs(where, (text) => print(`${nameIn(folder, where)}: ${text}`))));
   } finally {
     for (const backing of opened) await backing.close();
   }
@@ -127,6 +131,19 @@ async function checkJournal(where: string, print: Print): Promise<readonly Damag
   } catch (thrown) {
     if (!(thrown instanceof ConcordError)) throw thrown;
     return [{ where, holding, what: thrown.message }];
+  } finally {
+    await disk.close();
+  }
+}
+
+async function checkEpochs(where: string, print: Print): Promise<readonly Damage[]> {
+  const disk = overlayDisk(nodeDisk(dirname(dirname(where))));
+  try {
+    print(`epochs of object data below ${await checkClosedBelow(disk, nodeChecksum)} are closed`);
+    return [];
+  } catch (thrown) {
+    if (!(thrown instanceof ConcordError)) throw thrown;
+    return [{ where, holding: "closed-epochs", what: thrown.message }];
   } finally {
     await disk.close();
   }

@@ -117,6 +117,8 @@ async function planOf({ where, holding }: Place, flags: Flags): Promise<Step> {
       return { kind: "move", next: "the dedup-worker makes it again from its output" };
     case "upload-journal":
       return { kind: "move", next: "the scrub collects what uploads under way left" };
+    case "closed-epochs":
+      return { kind: "move", next: "the next start writes it from the rows of the epochs" };
     case "message-log":
       return { kind: "none", reason: "messages are there once: restore the folder from a backup" };
     case "ring-store":
