@@ -224,7 +224,7 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
   },
   {
     name: "epoch-folder-removed-with-blobs",
-    about: "Segments do not count as blobs when the folder of a recovered epoch is removed: packed objects are lost (OGD3, I12).",
+    about: "Segments do not count as blobs when the folder of a recovered epoch is removed: packed objects are lost (OGD3).",
     scenario: "object",
     edits: [
       {
