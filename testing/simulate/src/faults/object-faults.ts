@@ -209,20 +209,6 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
-    name: "epoch-folder-removed-unfenced",
-    about:
-      "The folder of a recovered epoch goes before the file that fences it in its place is written: its gateway wakes and seals (OGD3).",
-    scenario: "object",
-    notFoundYet: true,
-    edits: [
-      {
-        file: "libs/adapter-filesystem/src/epoch-sweep.ts",
-        search: "const floor = await folders.raiseClosedBelow(to);",
-        replace: "const floor = to;",
-      },
-    ],
-  },
-  {
     name: "epoch-folder-removed-with-blobs",
     about: "Segments do not count as blobs when the folder of a recovered epoch is removed: packed objects are lost (OGD3).",
     scenario: "object",
