@@ -11,8 +11,11 @@ export const LIST_PAGE_MAX = 1000;
 export const DELETES_AT_ONCE = 50;
 export const UPLOADS_IN_FLIGHT_DEFAULT = 256;
 export const UPLOAD_BUFFER_BYTES_DEFAULT = 256 * 1024 * 1024;
-/** The most memory of one upload: chunks in flight and the writer's buffer. A smaller body counts with its own length. */
-export const UPLOAD_SHARE_BYTES = 2 * 1024 * 1024;
+/**
+ * The most memory of one upload: chunks in flight, the two buffers of a body that is hashed beside the main thread, and the writer's. A smaller body
+ * counts with its own length.
+ */
+export const UPLOAD_SHARE_BYTES = 3.25 * 1024 * 1024;
 export const DOWNLOAD_BUFFER_BYTES_DEFAULT = 1024 * 1024 * 1024;
 /** The most memory of one download: the chunk that the connection has not taken, and the one that is read ahead. */
 export const DOWNLOAD_SHARE_BYTES = 2 * 1024 * 1024;
