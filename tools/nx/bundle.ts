@@ -69,14 +69,24 @@ interface ThreadFile {
 }
 
 const THREAD_STARTS = /new Worker\(new URL\("([^"]+)\.ts", import\.meta\.url\)/g;
+const MODULE_NAMES = /new URL\("[^"]+\.ts", import\.meta\.url\)/g;
 
 function threadFiles(): readonly ThreadFile[] {
   return globSync("libs/*/src/**/*.ts", { cwd: ROOT, exclude: (path) => path.endsWith(".test.ts") }).flatMap((startedBy) =>
-    [...readFileSync(join(ROOT, startedBy), "utf8").matchAll(THREAD_STARTS)].map(([, name]) => {
+    threadsIn(readFileSync(join(ROOT, startedBy), "utf8"), startedBy).map((name) => {
       const path = join(dirname(startedBy), `${name}.ts`);
       return { startedBy: join(ROOT, startedBy), name: `${name}.ts`, path, entry: `${path.split("/")[1]}-${basename(path, ".ts")}` };
     }),
   );
+}
+
+/** Throws where a module is named by its URL in a way that the bundle would not follow: it would be absent from the packages. */
+export function threadsIn(source: string, path: string): readonly string[] {
+  const names = [...source.matchAll(THREAD_STARTS)].map(([, name]) => name!);
+  if (names.length < [...source.matchAll(MODULE_NAMES)].length) {
+    throw new Error(`${path}: a thread is started by new Worker(new URL("name.ts", import.meta.url)): only so the bundles have its module`);
+  }
+  return names;
 }
 
 /** Modules of a bundle find threads in files beside theirs: all its files are in one folder. */

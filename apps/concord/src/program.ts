@@ -59,7 +59,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
     }),
     disk: nodeDisk,
     readFile,
-    digestThread: nodeDigestThread(log),
+    digestThread: nodeDigestThread({ clock: nodeClock, log }),
     http: nodeHttpServer({
       clock: nodeClock,
       log,

@@ -50,7 +50,7 @@ function compose(stored: Stored): ObjectGatewayService {
     ...stored,
     readFile,
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
-    digestThread: nodeDigestThread(log),
+    digestThread: nodeDigestThread({ clock: nodeClock, log }),
     http: nodeHttpServer({
       clock: nodeClock,
       log,

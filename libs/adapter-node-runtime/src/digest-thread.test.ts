@@ -2,9 +2,10 @@
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { test } from "node:test";
+import { Worker } from "node:worker_threads";
 import { crcStream } from "@concord/checksums";
-import { ConcordError, DIGEST_BUFFER_BYTES, type DigestName, type Log, type ThreadDigests } from "@concord/runtime";
-import { nodeDigestThread } from "./index.ts";
+import { ConcordError, DIGEST_BUFFER_BYTES, type Clock, type DigestName, type Log, type ThreadDigests } from "@concord/runtime";
+import { nodeClock, nodeDigestThread } from "./index.ts";
 
 const NAMES: readonly DigestName[] = ["MD5", "CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"];
 const said: string[] = [];
@@ -26,12 +27,12 @@ function digestOf(name: DigestName, bytes: Uint8Array): string {
 }
 
 test("digest thread: bodies of any length, many at once: the digests of their bytes", async () => {
-  const thread = nodeDigestThread(log);
+  const thread = nodeDigestThread({ clock: nodeClock, log });
   const lengths = [0, 1, DIGEST_BUFFER_BYTES - 1, DIGEST_BUFFER_BYTES, DIGEST_BUFFER_BYTES + 1, 5 * DIGEST_BUFFER_BYTES + 17];
   await Promise.all(
     [...lengths, ...lengths].map(async (length) => {
       const body = randomBytes(length);
-      const digests = thread.begin(NAMES);
+      const digests = thread.begin(NAMES)!;
       const values = await hash(digests, body);
       digests.close();
       for (const name of NAMES) assert.equal(Buffer.from(values.get(name)!).toString("hex"), digestOf(name, body), `${name} of ${length}`);
@@ -40,7 +41,7 @@ test("digest thread: bodies of any length, many at once: the digests of their by
 });
 
 test("digest thread: a body has two buffers; what one holds stays until the next but one is asked for", async () => {
-  const digests = nodeDigestThread(log).begin(["MD5"]);
+  const digests = nodeDigestThread({ clock: nodeClock, log }).begin(["MD5"])!;
   const first = await digests.buffer();
   first.fill(1);
   digests.add(first.length);
@@ -59,28 +60,30 @@ test("digest thread: a body has two buffers; what one holds stays until the next
 });
 
 test("digest thread: memory of ended bodies is used again, that of a body given up while it is hashed is not", async () => {
-  const thread = nodeDigestThread(log);
-  const ended = thread.begin(["MD5"]);
+  const thread = nodeDigestThread({ clock: nodeClock, log });
+  const ended = thread.begin(["MD5"])!;
   const memory = (await ended.buffer()).buffer;
   ended.add(1);
   await ended.finish();
   ended.close();
-  const givenUp = thread.begin(["MD5"]);
+  const givenUp = thread.begin(["MD5"])!;
   const again = await givenUp.buffer();
   assert.equal(again.buffer, memory);
   givenUp.add(again.length);
   givenUp.close();
   givenUp.close();
-  const next = thread.begin(["MD5"]);
+  const next = thread.begin(["MD5"])!;
   const fresh = await next.buffer();
   assert.notEqual(fresh.buffer, memory);
   next.close();
 });
 
-test("digest thread: it fails: bodies that wait for it fail, saying that nothing was applied; the next body has another thread", async () => {
+test("digest thread: it fails: bodies that wait for it fail, saying that nothing was applied; none takes bodies for a minute, then another one does", async () => {
   const url = new URL(`data:text/javascript,${encodeURIComponent(FAILING)}`);
-  const thread = nodeDigestThread(log, url);
-  const waiting = thread.begin(["MD5"]);
+  let nowMs = 0;
+  const clock: Clock = { ...nodeClock, monotonicMs: () => nowMs };
+  const thread = nodeDigestThread({ clock, log, start: () => new Worker(url) });
+  const waiting = thread.begin(["MD5"])!;
   const filled = await waiting.buffer();
   waiting.add(filled.length);
   const failed = (thrown: unknown): boolean =>
@@ -89,7 +92,10 @@ test("digest thread: it fails: bodies that wait for it fail, saying that nothing
   await assert.rejects(waiting.finish(), failed);
   waiting.close();
   assert.match(said.at(-1)!, /thread that hashes bodies ended/);
-  const next = thread.begin(["SHA1"]);
+  nowMs = 59_999;
+  assert.equal(thread.begin(["MD5"]), undefined);
+  nowMs = 60_000;
+  const next = thread.begin(["SHA1"])!;
   const values = await next.finish();
   assert.equal(values.size, 0);
   next.close();

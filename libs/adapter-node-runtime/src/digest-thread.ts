@@ -3,6 +3,7 @@ import {
   assert,
   ConcordError,
   DIGEST_BUFFER_BYTES,
+  type Clock,
   type DigestName,
   type DigestThread,
   type Log,
@@ -13,10 +14,24 @@ import type { DigestInput, DigestOutput } from "./digest-messages.ts";
 /** Memory of bodies that have ended, kept for the next ones: 16 MiB. */
 const SPARE_BUFFERS_MAX = 16;
 
-const WORKER = new URL("digest-worker.ts", import.meta.url);
+/** After a thread has ended no other one is tried for so long. */
+const RETRY_AFTER_MS = 60_000;
 
-/** A thread of this process, from its first body on; another one after it failed. It keeps a process running while it has bodies. `worker` is its program. */
-export function nodeDigestThread(log: Log, worker = WORKER): DigestThread {
+export interface NodeDigestThreadOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Of tests: another program. */
+  readonly start?: () => Worker;
+}
+
+const startWorker = (): Worker => new Worker(new URL("digest-worker.ts", import.meta.url));
+
+/**
+ * A thread of this process, from its first body on; it keeps the process running while it has bodies. When it fails its bodies do, and for
+ * RETRY_AFTER_MS there is none.
+ */
+export function nodeDigestThread({ clock, log, start = startWorker }: NodeDigestThreadOptions): DigestThread {
+  let retryAtMs = -Infinity;
   const spare: SharedArrayBuffer[] = [];
   let thread: HashingThread | undefined;
   const memory: Memory = {
@@ -25,11 +40,15 @@ export function nodeDigestThread(log: Log, worker = WORKER): DigestThread {
   };
   const onEnd = (ended: HashingThread, reason: string): void => {
     if (thread === ended) thread = undefined;
-    log.error("the thread that hashes bodies ended; uploads that it hashed fail, another one follows", { reason });
+    retryAtMs = clock.monotonicMs() + RETRY_AFTER_MS;
+    log.error("the thread that hashes bodies ended; uploads that it hashed fail, others are hashed by the main thread for a minute", {
+      reason,
+    });
   };
   return {
     begin(names) {
-      thread ??= new HashingThread(worker, memory, onEnd);
+      if (thread === undefined && clock.monotonicMs() < retryAtMs) return undefined;
+      thread ??= new HashingThread(start(), memory, onEnd);
       return thread.begin(names);
     },
   };
@@ -46,9 +65,9 @@ class HashingThread {
   readonly #bodies = new Map<number, HashedBody>();
   #last = 0;
 
-  constructor(program: URL, memory: Memory, onEnd: (thread: HashingThread, reason: string) => void) {
+  constructor(worker: Worker, memory: Memory, onEnd: (thread: HashingThread, reason: string) => void) {
     this.#memory = memory;
-    this.#worker = new Worker(program);
+    this.#worker = worker;
     this.#worker.on("message", (output: DigestOutput) => this.#bodies.get(output.body)?.heard(output));
     let reason = "";
     this.#worker.on("error", (thrown: unknown) => void (reason = String(thrown)));

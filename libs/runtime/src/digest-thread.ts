@@ -5,7 +5,8 @@ export const DIGEST_BUFFER_BYTES = 1024 * 1024;
 
 /** Digests of long bodies, computed beside the calling thread. */
 export interface DigestThread {
-  begin(names: readonly DigestName[]): ThreadDigests;
+  /** Undefined: not now, the caller hashes by itself. */
+  begin(names: readonly DigestName[]): ThreadDigests | undefined;
 }
 
 /** Of one body. A failure of the thread is thrown by what waits for it: STORE_FAILED, applied no. */

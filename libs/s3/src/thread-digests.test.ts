@@ -17,8 +17,11 @@ class FakeThread implements DigestThread {
   closed = 0;
   failsAt = Infinity;
 
+  isAway = false;
+
   begin(names: readonly DigestName[]): ReturnType<DigestThread["begin"]> {
     this.begun.push(names);
+    if (this.isAway) return undefined;
     const streams = names.map((name) => ({ name, stream: name === "MD5" ? createHash("md5") : checksumStream(name) }));
     const buffers = [new Uint8Array(DIGEST_BUFFER_BYTES), new Uint8Array(DIGEST_BUFFER_BYTES)] as const;
     let asked = 0;
@@ -97,6 +100,16 @@ test("checkedBody: a shorter body, and one that is read as a whole, do not leave
   const verified = verify(signed({ payload: "UNSIGNED-PAYLOAD", headers: [["content-length", String(body.length)]] }));
   assert.ok(Buffer.from(await readBody({ body: socket() }, verified, { maxBytes: body.length, thread })).equals(body));
   assert.deepEqual(thread.begun, []);
+});
+
+test("checkedBody: the thread takes no body now: the calling thread hashes", async () => {
+  const thread = new FakeThread();
+  thread.isAway = true;
+  const body = randomBytes(LONG_BYTES);
+  const { content, digests } = await received({ thread, body });
+  assert.ok(content.equals(body));
+  assert.equal(digests.md5Hex, createHash("md5").update(body).digest("hex"));
+  assert.equal(thread.closed, 0);
 });
 
 test("checkedBody: beside the calling thread, other bytes than were signed or announced: refused", async () => {

@@ -88,7 +88,7 @@ export class TestGateway {
     this.service = composeObjectGateway(config, {
       environment,
       disk: nodeDisk(this.folder),
-      digestThread: nodeDigestThread(log),
+      digestThread: nodeDigestThread({ clock: nodeClock, log }),
       http: this.#options.http?.(http) ?? http,
       ...(this.#options.metadata === undefined ? {} : { metadata: this.#options.metadata }),
       ...(this.#options.readFile === undefined ? {} : { readFile: this.#options.readFile }),

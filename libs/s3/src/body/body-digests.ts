@@ -1,6 +1,6 @@
 // Digests of a body while its bytes pass: on the calling thread, or beside it.
 import { createHash } from "node:crypto";
-import { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread } from "@concord/runtime";
+import { DIGEST_BUFFER_BYTES, type DigestName, type ThreadDigests } from "@concord/runtime";
 import { checksumStream } from "./digests.ts";
 
 export type DigestValues = ReadonlyMap<DigestName, Uint8Array>;
@@ -32,8 +32,7 @@ export function ownDigests(names: readonly DigestName[]): BodyDigests {
 }
 
 /** The bytes are copied once, into the memory of the thread, and read from there. */
-export function threadDigests(names: readonly DigestName[], thread: DigestThread): BodyDigests {
-  const digests = thread.begin(names);
+export function threadDigests(digests: ThreadDigests): BodyDigests {
   return {
     async *pass(source) {
       let buffer = await digests.buffer();

@@ -111,8 +111,8 @@ async function* passing(
 ): AsyncGenerator<Uint8Array, void, void> {
   const { payload } = verified;
   const names = namesOf(algorithm, payload.kind === "hash");
-  const isLong = expected.lengthBytes >= THREAD_BODY_BYTES_MIN;
-  const digests = thread !== undefined && isLong ? threadDigests(names, thread) : ownDigests(names);
+  const inThread = expected.lengthBytes >= THREAD_BODY_BYTES_MIN ? thread?.begin(names) : undefined;
+  const digests = inThread === undefined ? ownDigests(names) : threadDigests(inThread);
   const decoded = decode(request, verified, expected.lengthBytes);
   try {
     const trailers = yield* digests.pass(decoded);
