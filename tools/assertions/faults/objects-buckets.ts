@@ -113,9 +113,9 @@ const SEEDS: readonly Seed[] = [
   ],
   [
     "OGD16: no shard has fewer objects than none",
-    "multipart/complete-upload",
-    "      ...countUsage(next.replaced, object),\n",
-    "      ...countUsage(object, next.replaced),\n",
+    "usage",
+    "context.metadata.readCounters(partition, usageKey())",
+    "context.metadata.readCounters(partition, usageKey()).then((all) => all.map((count) => -count))",
     MULTIPART,
   ],
   [

@@ -122,6 +122,34 @@ const SEEDS: readonly Seed[] = [
     "at < asked.length; at",
     "garbage/gathered-reads",
   ],
+  [
+    "OGD3: the rows that are forgotten are of the oldest epochs",
+    "recovery/recovery",
+    "      .slice(0, -RECOVERED_EPOCHS_KEPT)\n",
+    "      .slice(RECOVERED_EPOCHS_KEPT)\n",
+    "recovery/recovery",
+  ],
+  [
+    "OGD3: what is kept of an epoch that is not recovered stays",
+    "recovery/recovery",
+    "all.find(({ row }) => !isRecovered(row) && !finished",
+    "all.findLast(({ row }) => !isRecovered(row) && !finished",
+    "recovery/recovery",
+  ],
+  [
+    "OGD10: a GC entry that is put off is due later",
+    "garbage/collect-row",
+    "garbage.what, forgetAtMs)",
+    "garbage.what, garbage.dueMs)",
+    "multipart/multipart",
+  ],
+  [
+    "OGD10: a GC entry has at most one in its place",
+    "garbage/garbage-collector",
+    "      instead.push(...collected.instead);\n",
+    "      instead.push(...collected.instead, ...collected.instead);\n",
+    "garbage/garbage",
+  ],
   // Looks before something goes.
   [
     ANSWERED,

@@ -40,6 +40,7 @@ export function digestsBeside(
   const { key, part, guid } = body;
   const blob = frameKeyOf(key.cipher, key.bytes, { object: key.encryption.guid, part, guid, oid });
   const md5Hex = toHex(key.cipher.derive(blob.key, ETAG_LABEL).subarray(0, ETAG_BYTES));
+  assert(md5Hex.length === 2 * ETAG_BYTES, "OGD23: what is shown in place of an MD5 is as long as one");
   const { checksum } = digests;
   return { md5Hex, checksum, ...(checksum === undefined ? {} : { sealedChecksum: sealChecksum(key, checksum) }) };
 }

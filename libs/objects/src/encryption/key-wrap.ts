@@ -7,6 +7,7 @@ export const DATA_KEY_BYTES = CIPHER_KEY_BYTES;
 const VERSION = 1;
 const SALT_BYTES = 16;
 const FINGERPRINT_BYTES = 4;
+const WRAPPED_BYTES = 1 + FINGERPRINT_BYTES + SALT_BYTES + DATA_KEY_BYTES + CIPHER_TAG_BYTES;
 const NONCE = new Uint8Array(CIPHER_NONCE_BYTES);
 const WRAP_LABEL = "concord key wrap 1";
 const FINGERPRINT_LABEL = "concord key fingerprint 1";
@@ -16,7 +17,9 @@ export function wrapKey(cipher: Cipher, random: Random, wrapping: Uint8Array, da
   assert(dataKey.length === DATA_KEY_BYTES, "I21: a data key that is wrapped is whole");
   const salt = random.bytes(SALT_BYTES);
   const sealed = cipher.seal(keyOfWrap(cipher, wrapping, salt), NONCE, associated, dataKey);
-  return new ByteWriter().u8(VERSION).raw(fingerprintOf(cipher, wrapping)).raw(salt).raw(sealed).finish();
+  const wrapped = new ByteWriter().u8(VERSION).raw(fingerprintOf(cipher, wrapping)).raw(salt).raw(sealed).finish();
+  assert(wrapped.length === WRAPPED_BYTES, "I21: a wrapped key can be read again");
+  return wrapped;
 }
 
 /** Undefined: it was wrapped under another key, or with other associated data. CORRUPT_DATA: it is no wrapped key. */

@@ -180,6 +180,7 @@ async function againAt(
   what: GcEntry["what"],
   dueMs: number,
 ): Promise<readonly MetadataWrite[]> {
+  assert(dueMs > garbage.dueMs, "OGD10: a GC entry that is put off is due later");
   const guid = await context.guids.next();
   return [putRow(garbageKey(dueMs, guid), nextVersion(undefined, context.clock, guid), { ...garbage, what, dueMs })];
 }

@@ -193,6 +193,7 @@ export class GarbageCollector {
 
   /** The rows go after their data (OGD10), all as they were read. Whatever the answer, what is still there is collected again. */
   async #forget(partition: string, done: readonly MetadataRow[], instead: readonly MetadataWrite[], run: Run): Promise<void> {
+    assert(instead.length <= done.length, "OGD10: a GC entry has at most one in its place");
     if (done.length === 0) return;
     this.#context.failpoint("garbage:before-forget");
     const outcome = await this.#context.metadata.commit({

@@ -4,7 +4,7 @@ import { assert, toConcordError } from "@concord/runtime";
 import { assertCommit } from "../commit-invariants.ts";
 import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
-import { bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
+import { assertCounted, assertLeft, bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
 import { deletionOf, removalOf } from "../delete-object.ts";
 import { closeEpoch } from "../recovery/recover-epoch.ts";
 import { decideBlobs, GarbageIndex, partitionOf, type OpenBlob, type BlobFate } from "../recovery/decide-blobs.ts";
@@ -123,6 +123,8 @@ async function restore(context: ObjectStoreContext, { oid, description, form }: 
       ],
     };
     assertCommit(commit);
+    assertLeft(head.row, commit.writes);
+    assertCounted(head.row, old, commit.writes);
     const outcome = await context.metadata.commit(commit);
     if (outcome.kind === "committed") return "restored";
   }

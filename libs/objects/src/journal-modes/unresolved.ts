@@ -27,6 +27,10 @@ export class UnresolvedTransactions {
   }
 
   reserve(record: Reservation): Uint8Array {
+    const before = this.#reserved;
+    // A fenced epoch may record its last block after the first one of the epoch that follows it.
+    const isBehind = before === undefined || before.epoch !== record.epoch || record.block.from >= before.block.to;
+    assert(isBehind, "OGD6: a block is recorded behind those of its epoch before it");
     this.#reserved = record;
     return encodeRecord(record);
   }

@@ -6,7 +6,7 @@ import type { ObjectStoreContext } from "../context.ts";
 import { encryptedRow, sealChecksum, type DataKey } from "../encryption/data-keys.ts";
 import { eventWrites } from "../events/event-writes.ts";
 import { shownChecksum } from "../get-object.ts";
-import { countUsage, objectOf } from "../head-row.ts";
+import { assertCounted, countUsage, objectOf } from "../head-row.ts";
 import { lockOfNew } from "../locks.ts";
 import { checkWriteCondition } from "../preconditions.ts";
 import { doneUploadKey, headerKey, headKey, partKey, uploadKey } from "../row-keys.ts";
@@ -184,8 +184,22 @@ async function tryCommit(
   assert(state.parts.length === selected.named.length, "OGD11: a repeated complete is compared with the parts of the object");
   const tells = object.checksum !== undefined && isEncrypted && object.encryption!.under.kind !== "managed";
   assert(!tells, "OGD23: under a customer's or a service's key no checksum tells of the content");
+  assert(
+    selected.named.every(({ row }) => (row.encryption !== undefined) === isEncrypted),
+    "OGD23: the parts of an object are encrypted all, or none",
+  );
   const version = object.version === undefined ? {} : { version: object.version };
   const done: UploadState = { kind: "done", guid, etag: object.etag, doneMs: object.modifiedMs, parts: state.parts, ...version };
+  const writes: readonly MetadataWrite[] = [
+    putRow(headKey(key), next.rowVersion, object),
+    { kind: "delete", key: uploadKey(key, uploadId) },
+    putRow(doneUploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
+    ...next.writes,
+    ...(await dropParts(context, request, selected.unnamed)),
+    ...countUsage(next.replaced, object),
+    ...event,
+  ];
+  assertCounted(next.replaced, object, writes);
   return await commitOrResolve(context, {
     view,
     guid,
@@ -195,15 +209,7 @@ async function tryCommit(
       { key: headKey(key), version: rows[0]?.version },
       ...next.conditions,
     ],
-    writes: [
-      putRow(headKey(key), next.rowVersion, object),
-      { kind: "delete", key: uploadKey(key, uploadId) },
-      putRow(doneUploadKey(key, uploadId), nextVersion(upload.version, context.clock, guid), { ...upload.row, state: done }),
-      ...next.writes,
-      ...(await dropParts(context, request, selected.unnamed)),
-      ...countUsage(next.replaced, object),
-      ...event,
-    ],
+    writes,
     names: [],
   });
 }
@@ -265,6 +271,7 @@ async function repeated(
   if (!same || context.clock.nowMs() - state.doneMs > context.limits.completeRememberedMs) throw uploadUnknown(request.uploadId);
   const head = objectOf(rows[0])?.row;
   const isCurrent = head?.content.kind === "parts" && head.content.uploadId === request.uploadId;
+  assert(!isCurrent || head.etag === state.etag, "OGD11: a repeated complete answers with the ETag of the object that it made");
   const versionId = state.version === undefined ? {} : { versionId: versionIdOf(state.version) };
   const key = await keyToComplete(context, request, upload.row);
   const { encryption } = upload.row;

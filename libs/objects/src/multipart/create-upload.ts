@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { NewUpload } from "../api.ts";
 import { commitOrResolve, nextVersion, putRow } from "../commit-rows.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -21,6 +21,7 @@ export async function createUpload(
   const rowKey = uploadKey(key, uploadId);
   // One data key for all parts, each of which has a key of its own derived from it (OGD24).
   const dataKey = encryption === undefined ? undefined : await newDataKey(context, encryption, { bucket, key }, uploadId);
+  assert(dataKey === undefined || dataKey.encryption.guid === uploadId, "I21: the data key of an upload is bound to its id");
   const encrypted = dataKey === undefined ? {} : { encryption: dataKey.encryption };
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, [rowKey]);

@@ -79,6 +79,7 @@ export async function listUploads(context: ObjectStoreContext, request: ListUplo
       rows.take();
       last = { key, uploadId };
     } else {
+      assert(commonPrefixes.at(-1) !== common, "a listing of uploads has each common prefix once");
       commonPrefixes.push(common);
       rows.seek(afterPrefix(uploadsFrom(common)));
       last = { key: common, uploadId: undefined };

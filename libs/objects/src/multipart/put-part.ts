@@ -139,6 +139,7 @@ function partRowOf(context: ObjectStoreContext, { body, guid, isEncrypted }: Arr
   const row: PartRow = { kind: "part", oid, lengthBytes, etag: md5Hex, modifiedMs: context.clock.nowMs(), checksum };
   const stored = isEncrypted ? encryptedPart(row, guid, body.sealedChecksum) : row;
   assert(isEncrypted === (stored.encryption !== undefined), "OGD23: the row of an encrypted part says so");
+  assert(body.sealedChecksum === undefined || stored.checksum === undefined, "OGD23: a checksum that is stored encrypted is so alone");
   return stored;
 }
 

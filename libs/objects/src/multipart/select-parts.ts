@@ -51,7 +51,11 @@ export async function readParts(
   let at = from;
   for (;;) {
     const page = await context.metadata.range(view.partition, { from: at, to, limit: PART_PAGE });
-    for (const row of page) parts.push({ number: numberOfPart(row.key), row: decodeRowAs("part", row.value) });
+    for (const row of page) {
+      const number = numberOfPart(row.key);
+      assert(number > (parts.at(-1)?.number ?? 0), "OGD11: the parts of an upload are read in the order of their numbers");
+      parts.push({ number, row: decodeRowAs("part", row.value) });
+    }
     if (page.length < PART_PAGE) return parts;
     at = assertForward(at, afterKey(page.at(-1)!.key));
   }

@@ -149,6 +149,8 @@ export class Recovery {
     );
     const kept = all.filter(({ row }) => isRecovered(row)).length - old.length;
     assert(kept >= RECOVERED_EPOCHS_KEPT, "OGD3: rows of the newest epochs stay, so that numbers go on from them");
+    const newest = all.findLast(({ row }) => isRecovered(row))!;
+    assert(old.at(-1)!.row.epoch < newest.row.epoch, "OGD3: the rows that are forgotten are of the oldest epochs");
     const keyed = old.map(({ row, version }) => ({ key: epochKey(row.epoch), version }));
     // Whatever the answer: what is still there is tried again.
     await this.#options.context.metadata.commit({
@@ -167,6 +169,10 @@ export class Recovery {
     const finished = new Set(reports.flatMap(({ epoch, finished: isFinished }) => (isFinished ? [epoch] : [])));
     const lowest = all.find(({ row }) => !isRecovered(row) && !finished.has(row.epoch));
     if (lowest === undefined) return;
+    assert(
+      all.every(({ row }) => row.epoch >= lowest.row.epoch || isRecovered(row) || finished.has(row.epoch)),
+      "OGD3: what is kept of an epoch that is not recovered stays",
+    );
     const { context } = this.#options;
     try {
       await context.data.releaseEpochs(lowest.row.epoch);
