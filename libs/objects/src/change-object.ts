@@ -27,7 +27,11 @@ function assertKept(before: StoredObject, row: StoredObject, { changes }: Object
   assert(isSame, "OGD1: a change of a row keeps its time and its ETag");
   assert(changes === "lock" || row.lock === before.lock, "I20: an object's lock is changed as such");
   assert(changes === "acl" || row.acl === before.acl, "I18: an object's ACL is changed as such");
+  assert(changes === "encryption" || row.encryption === before.encryption, "I21: the key of an object is wrapped anew as such");
+  assert(row.checksum === before.checksum, "OGD1: a change of a row keeps its checksum");
   assert(changes === "attributes" || row.attributes === before.attributes, "what a client said of its object stays as it was");
+  const [said, was] = [row.attributes, before.attributes];
+  assert(said.headers === was.headers && said.metadata === was.metadata, "of what a client said of its object only tags are set anew");
 }
 
 /**

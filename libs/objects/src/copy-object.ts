@@ -58,11 +58,17 @@ export async function openCopySource(context: ObjectStoreContext, source: CopySo
 /** Reads one object as the body of another, and digests it on the way. */
 export function copyBody(found: FoundObject, makeDigest: CopyDigest): UploadBody {
   const digest = makeDigest(found.object.checksum?.algorithm, found.lengthBytes);
+  let digestedBytes = 0;
   async function* digested(): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const chunk of found.bytes) {
       digest.update(chunk);
+      digestedBytes += chunk.length;
       yield chunk;
     }
   }
-  return { lengthBytes: found.lengthBytes, chunks: digested(), finish: () => digest.finish() };
+  const finish = (): ReturnType<UploadBody["finish"]> => {
+    assert(digestedBytes === found.lengthBytes, "a copy is digested to its end");
+    return digest.finish();
+  };
+  return { lengthBytes: found.lengthBytes, chunks: digested(), finish };
 }

@@ -4,6 +4,7 @@ import { openBeside, type OpenContent } from "./body-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { checkCustomerKey, openChecksum, openDataKey, type DataKey } from "./encryption/data-keys.ts";
 import { openBlob, openInline, openPart } from "./encryption/open-content.ts";
+import { assertAnswered } from "./page-invariants.ts";
 import { checkReadCondition } from "./preconditions.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { partKey } from "./row-keys.ts";
@@ -95,6 +96,7 @@ export async function getObject(context: ObjectStoreContext, request: GetRequest
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const { view, object } = await find(context, request);
     const { span, key } = await openRequested(context, object, request);
+    assert((key === undefined) === (object.encryption === undefined), "OGD23: what is encrypted is opened before it is served");
     const content = await openBeside(context, view, object.content);
     if (content !== undefined) {
       const bytes =
@@ -165,6 +167,8 @@ export function spanOfRange({ sizeBytes }: StoredObject, range: ByteRange | unde
     throw new ConcordError("RANGE_UNSATISFIABLE", "the object has no such bytes", { metadata: { sizeBytes: String(sizeBytes) } });
   }
   assert(end <= sizeBytes, "a range ends within its object");
+  const isAsked = first === undefined ? end - offset <= (last ?? 0) : last === undefined || end <= last + 1;
+  assert(isAsked, "a range has no more than was asked for");
   return { offset, lengthBytes: end - offset };
 }
 
@@ -244,6 +248,7 @@ async function readParts(
 ): Promise<readonly PartRow[]> {
   const keys = page.map(({ number }) => partKey(view.key, content.uploadId, number));
   const rows = await context.metadata.read(view.partition, keys);
+  assertAnswered(rows, keys);
   return rows.map((row, index) => {
     if (row !== undefined) return decodeRowAs("part", row.value);
     context.metrics.count("objects_dangling_total");

@@ -1,6 +1,6 @@
 // Bytes of the rows that say how far a pass over all buckets has come.
 import { corrupt, type ByteReader, type ByteWriter } from "@concord/codec";
-import { unreachable } from "@concord/runtime";
+import { assert, unreachable } from "@concord/runtime";
 import { readNumber, writeNumber } from "./row-numbers.ts";
 import type { LifecycleCounts, LifecycleRow, ScrubCounts, ScrubPlace, ScrubRow } from "./rows.ts";
 
@@ -27,6 +27,7 @@ const LIFECYCLE_COUNTS = [
 ] as const satisfies readonly (keyof LifecycleCounts)[];
 
 export function writeScrub(writer: ByteWriter, { startedMs, counts, place }: ScrubRow): void {
+  assert(counts.leakedBytes === 0 || counts.leaked > 0, "OGD9: bytes that are leaked are those of a finding");
   writeNumber(writer, startedMs);
   for (const name of SCRUB_COUNTS) writeNumber(writer, counts[name]);
   writePlace(writer, place);
@@ -37,6 +38,7 @@ export function readScrub(reader: ByteReader): ScrubRow {
 }
 
 export function writeLifecycle(writer: ByteWriter, { startedMs, timeMs, counts, place }: LifecycleRow): void {
+  assert(counts.bytes === 0 || counts.current + counts.nonCurrent > 0, "OGD18: bytes that went are those of versions that went");
   writeNumber(writer, startedMs);
   writeNumber(writer, timeMs);
   for (const name of LIFECYCLE_COUNTS) writeNumber(writer, counts[name]);

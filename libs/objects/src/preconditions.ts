@@ -1,4 +1,4 @@
-import { ConcordError } from "@concord/runtime";
+import { assert, ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Precondition } from "./api.ts";
 import type { StoredObject } from "./rows.ts";
 
@@ -45,7 +45,10 @@ export function checkDeleteCondition(condition: DeleteCondition, object: StoredO
   condition.judge?.(object);
   const { ifMatch, modifiedMs, sizeBytes } = condition;
   checkWriteCondition(ifMatch === undefined ? {} : { ifMatch }, object);
-  if (object === undefined) return;
+  if (object === undefined) {
+    assert(ifMatch === undefined, "OGD4: a delete with If-Match deletes what has that ETag");
+    return;
+  }
   if (sizeBytes !== undefined && object.sizeBytes !== sizeBytes) throw failed("x-amz-if-match-size");
   if (modifiedMs !== undefined && wholeSeconds(object.modifiedMs) !== wholeSeconds(modifiedMs))
     throw failed("x-amz-if-match-last-modified-time");

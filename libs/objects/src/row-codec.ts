@@ -28,6 +28,7 @@ import type {
   Versioning,
 } from "./rows.ts";
 import { readEvent, readShardEvents, writeEvent, writeShardEvents } from "./events/event-rows.ts";
+import { SHARDS_MAX } from "./limits.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
 import { needsFields, readFields, readLocking, readPartFields, writeFields, writeLocking } from "./row-fields.ts";
 import { readContent, readOid, writeContent, writeOid } from "./row-content.ts";
@@ -154,7 +155,9 @@ export function encodeRow(row: Row): Uint8Array {
     default:
       unreachable(row);
   }
-  return writer.finish();
+  const bytes = writer.finish();
+  assert(isMarkerRow(bytes) === (row.kind === "marker"), "I16: a delete marker is known by its first bytes");
+  return bytes;
 }
 
 /** For rows that hold a body: a buffer that need not grow. */
@@ -478,6 +481,7 @@ function readGarbage(reader: ByteReader): GcEntry {
 }
 
 function writeBucket(writer: ByteWriter, row: BucketRow): void {
+  assert(row.shards >= 1 && row.shards <= SHARDS_MAX, "OGD17: rows of a bucket are in a known number of shards");
   writer.text(row.name).text(row.tenant).text(row.region);
   writeNumber(writer, row.createdMs);
   writeOneOf(writer.u32(row.shards), BUCKET_STATES, row.state);
@@ -552,7 +556,12 @@ function readChecksum(reader: ByteReader): StoredChecksum {
 
 function writeNamedParts(writer: ByteWriter, parts: readonly NamedPart[]): void {
   writer.varint(parts.length);
-  for (const part of parts) writer.varint(part.number).text(part.etag);
+  let last = 0;
+  for (const { number, etag } of parts) {
+    assert(number > last, "OGD11: an upload names parts in their order, each once");
+    last = number;
+    writer.varint(number).text(etag);
+  }
 }
 
 function readNamedParts(reader: ByteReader): NamedPart[] {

@@ -1,6 +1,7 @@
 // What rows of objects and uploads have beside what every such row has, and what buckets say of locks.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { assert } from "@concord/runtime";
+import { LOCK_UNTIL_MS_MAX } from "./limits.ts";
 import { readNumber, writeNumber } from "./row-numbers.ts";
 import { writeOneOf } from "./row-values.ts";
 import { encryptionBytes, readObjectEncryption, readPartEncryption } from "./encryption/row-field.ts";
@@ -83,6 +84,7 @@ function eachField(reader: ByteReader, read: (tag: number, value: ByteReader) =>
 }
 
 function lockBytes({ retention, legalHold }: ObjectLock): Uint8Array {
+  assert(retention === undefined || retention.untilMs <= LOCK_UNTIL_MS_MAX, "OGD21: the end of a retention can be said as a date");
   const writer = writeOneOf(new ByteWriter(16), MODES, retention?.mode);
   if (retention !== undefined) writeNumber(writer, retention.untilMs);
   return writeOneOf(writer, HOLDS, legalHold).finish();

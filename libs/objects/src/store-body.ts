@@ -96,7 +96,10 @@ async function fillBlob(
   { body, first, rest, key }: BlobBody,
 ): Promise<StoredBody> {
   const sealer = key === undefined ? undefined : sealerOf(key, name.oid);
+  let hasEnded = false;
   const write = ({ bytes, last }: Gathered): Promise<void> => {
+    assert(!hasEnded, "OG3: nothing of a body follows its end");
+    hasEnded = last;
     assert(sealer === undefined || last || bytes.length % FRAME_BYTES === 0, "OGD24: each frame but the last is whole");
     return writer.write(sealer === undefined ? bytes : sealer.seal(bytes, last));
   };
@@ -107,6 +110,7 @@ async function fillBlob(
     await write(next);
     lengthBytes += next.bytes.length;
   }
+  assert(hasEnded || lengthBytes === 0, "OG3: a body is stored to its end");
   // The client's promises are checked before the blob is sealed: what is sealed is whole (OG3).
   const digests = digestsBeside(key, name.oid, body.finish());
   context.failpoint("object:before-seal");

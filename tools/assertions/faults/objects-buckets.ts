@@ -287,6 +287,49 @@ const SEEDS: readonly Seed[] = [
     "sizeBytes <= limits.inlineBytesMax) return",
     BODIES,
   ],
+  ["I16: a delete marker is known by its first bytes", "row-codec", "bytes[1] === KIND_TAGS.marker", "bytes[1] === KIND_TAGS.body", CODEC],
+  [
+    "OGD17: rows of a bucket are in a known number of shards",
+    "buckets",
+    "found?.row.shards ?? context.shards;",
+    "found?.row.shards ?? 0;",
+    BUCKETS,
+  ],
+  [
+    "OGD11: an upload names parts in their order, each once",
+    "multipart/select-parts",
+    "part.number <= parts[at - 1]!.number",
+    "part.number === parts[at - 1]!.number",
+    MULTIPART,
+  ],
+  [
+    "OGD9: bytes that are leaked are those of a finding",
+    "consistency/scrub-page",
+    "[...strays, ...parts].reduce((sum, { lengthBytes }) => sum + lengthBytes, 0)",
+    "[...strays, ...parts].reduce((sum, { lengthBytes }) => sum + lengthBytes, 1)",
+    "consistency/scrubber",
+  ],
+  [
+    "OGD18: bytes that went are those of versions that went",
+    "lifecycle/lifecycle-page",
+    "  else if (isCurrent) counts.current += 1;\n  else counts.nonCurrent += 1;\n",
+    "",
+    "lifecycle/lifecycle",
+  ],
+  [
+    "OGD4: a delete with If-Match deletes what has that ETag",
+    "preconditions",
+    "checkWriteCondition(ifMatch === undefined ? {} : { ifMatch }, object);",
+    "checkWriteCondition(ifMatch === undefined || object === undefined ? {} : { ifMatch }, object);",
+    DELETES,
+  ],
+  [
+    "OGD21: the end of a retention can be said as a date",
+    "locks",
+    '  if (untilMs > LOCK_UNTIL_MS_MAX) throw malformed("The retain until date is too far in the future.");\n',
+    "",
+    LOCKS,
+  ],
 ];
 
 export const OBJECTS_BUCKETS_FAULTS = faultsOf(SEEDS);

@@ -409,6 +409,64 @@ const SEEDS: readonly Seed[] = [
     "    const pageLimit = context.limits.listPageRows;\n",
     VERSIONS,
   ],
+  // Changes, reads and copies of one object.
+  [
+    "I21: the key of an object is wrapped anew as such",
+    "tags",
+    "return { ...object, attributes:",
+    "return { ...object, ...(object.encryption && { encryption: { ...object.encryption } }), attributes:",
+    ENCRYPTED,
+  ],
+  [
+    "OGD1: a change of a row keeps its checksum",
+    "tags",
+    "return { ...object, attributes:",
+    'return { ...object, checksum: { algorithm: "CRC32", type: "FULL_OBJECT", value: "" }, attributes:',
+    "acls",
+  ],
+  [
+    "of what a client said of its object only tags are set anew",
+    "tags",
+    "attributes: { ...object.attributes, tags } };",
+    "attributes: { headers: {}, metadata: {}, tags } };",
+    "acls",
+  ],
+  [
+    "OGD23: what is encrypted is opened before it is served",
+    "get-object",
+    "  const key = encryption === undefined ? undefined : await openDataKey(",
+    '  const key = encryption?.under.kind !== "customer" ? undefined : await openDataKey(',
+    ENCRYPTED,
+  ],
+  ["a range has no more than was asked for", "get-object", "Math.min(last + 1, sizeBytes)", "Math.min(last + 2, sizeBytes)", GETS],
+  [
+    "a read answers for each key",
+    "get-object",
+    "await context.metadata.read(view.partition, keys);",
+    "await context.metadata.read(view.partition, keys.slice(1));",
+    MULTIPART,
+  ],
+  [
+    "a copy is digested to its end",
+    "store-body",
+    "  const next = await gathered.next();\n",
+    "  body.finish();\n  const next = await gathered.next();\n",
+    GETS,
+  ],
+  [
+    "OG3: nothing of a body follows its end",
+    "store-body",
+    "        yield { bytes: buffer, last: false };\n",
+    "        yield { bytes: buffer, last: true };\n",
+    PUTS,
+  ],
+  [
+    "OG3: a body is stored to its end",
+    "store-body",
+    "  yield { bytes: buffer.subarray(0, filled), last: true };\n",
+    "  yield { bytes: buffer.subarray(0, filled), last: total <= writeBytes };\n",
+    PUTS,
+  ],
 ];
 
 export const faultsOf = (seeds: readonly Seed[]): readonly AssertionFault[] =>
