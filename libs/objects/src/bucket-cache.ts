@@ -22,6 +22,7 @@ export class BucketCache {
     const oldest = this.#rows.keys().next();
     if (this.#rows.size >= this.#rowsMax && oldest.done !== true) this.#rows.delete(oldest.value);
     this.#rows.set(row.name, row);
+    assert(row.state !== "making" && row.state !== "removed", "OGD17: only a bucket that users know is remembered");
     assert(this.#rows.size <= Math.max(1, this.#rowsMax), "a bounded number of buckets is remembered");
   }
 

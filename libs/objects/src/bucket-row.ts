@@ -3,6 +3,7 @@ import { sameVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
+import { assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { afterKey, bucketKey, bucketSpan, SYSTEM_PARTITION } from "./row-keys.ts";
 import type { BucketRow } from "./rows.ts";
@@ -26,7 +27,7 @@ export async function* scanBuckets(context: ObjectStoreContext): AsyncGenerator<
     for (const found of rows) yield { version: found.version, row: decodeRowAs("bucket", found.value) };
     const last = rows.at(-1);
     if (last === undefined || rows.length < SCAN_ROWS) return;
-    from = afterKey(last.key);
+    from = assertForward(from, afterKey(last.key));
   }
 }
 

@@ -4,6 +4,7 @@ import { findBucket } from "./bucket-row.ts";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { shardEventsOf } from "./events/rules.ts";
+import { assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadSpan, type KeySpan } from "./row-keys.ts";
 import type { BucketRow, ShardHeader } from "./rows.ts";
@@ -155,7 +156,7 @@ async function hasOpenUpload(context: ObjectStoreContext, partition: string, spa
     if (rows.some((row) => decodeRowAs("upload", row.value).state.kind !== "done")) return true;
     const last = rows.at(-1);
     if (last === undefined || rows.length < EMPTY_PAGE_ROWS) return false;
-    from = afterKey(last.key);
+    from = assertForward(from, afterKey(last.key));
   }
 }
 

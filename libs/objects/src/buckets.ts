@@ -350,6 +350,8 @@ async function removeBucket(context: ObjectStoreContext, found: Versioned<Bucket
   return outcome === "empty" ? "removed" : "not-empty";
 }
 
-function infoOf({ name, tenant, region, createdMs, settings, locking }: BucketRow): BucketInfo {
+function infoOf(row: BucketRow): BucketInfo {
+  assert(isKnown(row), "OGD17: users see no bucket that is made or removed");
+  const { name, tenant, region, createdMs, settings, locking } = row;
   return { name, tenant, region, createdMs, settings: settings ?? NO_SETTINGS, ...(locking === undefined ? {} : { locking }) };
 }

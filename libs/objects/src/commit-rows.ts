@@ -11,6 +11,7 @@ import { assert, backoff, spanOver, toConcordError, type Clock } from "@concord/
 import { assertAttempt, assertCollected, assertCommit, assertRepeatable } from "./commit-invariants.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
+import { assertAnswered } from "./page-invariants.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
 import type { GcEntry, ShardHeader } from "./rows.ts";
 import { assertJudged, headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
@@ -110,7 +111,9 @@ export async function decideCommit(
     deciding: { key },
     movedTo,
   } = attempt;
-  const rows = await context.metadata.read(view.partition, [headerKey(), key, ...(movedTo === undefined ? [] : [movedTo])]);
+  const keys = [headerKey(), key, ...(movedTo === undefined ? [] : [movedTo])];
+  const rows = await context.metadata.read(view.partition, keys);
+  assertAnswered(rows, keys);
   const [headerRow, deciding, moved] = rows;
   if ([deciding, moved].some((row) => row !== undefined && isOf(row, attempt)))
     return await decided(attempt, "referenced", { kind: "committed" });
@@ -198,7 +201,10 @@ export async function commitRepeatable(context: ObjectStoreContext, commit: Meta
     const outcome = await context.metadata.commit(commit);
     context.outbox.note(commit);
     if (outcome.kind === "committed") return outcome;
-    if (outcome.kind === "conflict") return { ...outcome, uncertain };
+    if (outcome.kind === "conflict") {
+      assert(outcome.rows.length === commit.conditions.length, "a conflict shows the row of each condition");
+      return { ...outcome, uncertain };
+    }
     if (!(await retry.pause({ deadlineAtMs }))) return outcome;
   }
 }
@@ -272,6 +278,7 @@ async function waitForDecision(context: ObjectStoreContext, attempt: CommitAttem
       context.log.warn("an unresolved commit could not be decided yet", { error: toConcordError(error).message });
       return undefined;
     });
+    assert(result?.kind !== "conflict", "OGD2: a commit that was decided is there, or never will be");
     if (result !== undefined) return result;
     if (!(await retry.pause({ deadlineAtMs }))) break;
   }

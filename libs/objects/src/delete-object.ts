@@ -40,6 +40,7 @@ export async function deleteObject(context: ObjectStoreContext, request: DeleteR
   const { bucket, key, condition = {}, versionId, bypass } = request;
   checkKey(key);
   const rowKeys = rowKeysOfVersion(key, versionId);
+  assert(request.exactly === undefined || bypass === undefined, "OGD21: a lifecycle rule bypasses no lock");
   const by: By = request.exactly === undefined ? "ObjectRemoved" : "LifecycleExpiration";
   let first: ObjectVersion | undefined;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {

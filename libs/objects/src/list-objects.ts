@@ -33,6 +33,7 @@ export async function listObjects(context: ObjectStoreContext, request: ListRequ
       objects.push(listed(key, row.value));
       rows.take();
     } else {
+      assert(commonPrefixes.at(-1) !== common, "keys below a common prefix are jumped over");
       commonPrefixes.push(common);
       rows.seek(afterPrefix(headKey(common)));
     }

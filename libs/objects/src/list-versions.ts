@@ -4,6 +4,7 @@ import type { ListedVersion, ListVersionsRequest, VersionListing } from "./api.t
 import type { ObjectStoreContext } from "./context.ts";
 import { versionOf } from "./head-row.ts";
 import { checkListing, commonPrefixOf, startOf } from "./list-objects.ts";
+import { assertForward } from "./page-invariants.ts";
 import {
   afterKey,
   afterPrefix,
@@ -72,6 +73,7 @@ class Page {
   /** False: the page is full. */
   addCommon(common: string): boolean {
     if (this.free === 0) return false;
+    assert(this.commonPrefixes.at(-1) !== common, "versions below a common prefix are jumped over");
     this.commonPrefixes.push(common);
     this.#last = { key: common, versionId: undefined };
     return true;
@@ -196,7 +198,7 @@ async function olderOf(
     assert(!found.some(({ version }) => version.isNull), "I16: the null version of a key is apart from the others");
     entries.push(...found);
     if (page.length < pageLimit) break;
-    from = afterKey(page.at(-1)!.key);
+    from = assertForward(from, afterKey(page.at(-1)!.key));
   }
   assert(entries.length <= limit, "no more versions of a key are read than are asked for");
   return entries;

@@ -2,6 +2,7 @@ import { compareBytes } from "@concord/codec";
 import type { MetadataRow } from "@concord/ports";
 import { assert } from "@concord/runtime";
 import type { ObjectStoreContext } from "./context.ts";
+import { assertForward } from "./page-invariants.ts";
 import { afterKey, type KeySpan } from "./row-keys.ts";
 
 /** Rows of one kind of all shards in one order. */
@@ -101,7 +102,7 @@ class ShardCursor {
     if (first === undefined || last === undefined) return;
     const isWithin = compareBytes(first.key, this.#from) >= 0 && compareBytes(last.key, this.#to) < 0;
     assert(isWithin, "a page of a shard is of what was asked for");
-    this.#from = afterKey(last.key);
+    this.#from = assertForward(this.#from, afterKey(last.key));
   }
 
   async #readRange(limit: number): Promise<readonly MetadataRow[]> {

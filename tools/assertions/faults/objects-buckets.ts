@@ -330,6 +330,34 @@ const SEEDS: readonly Seed[] = [
     "",
     LOCKS,
   ],
+  [
+    "a page begins behind the one before it",
+    "bucket-row",
+    "    if (last === undefined || rows.length < SCAN_ROWS) return;\n    from = assertForward(from, afterKey(last.key));\n",
+    "    if (last === undefined) return;\n    from = assertForward(from, from);\n",
+    BUCKETS,
+  ],
+  [
+    "a page begins behind the one before it",
+    "bucket-shards",
+    " return true;\n    const last = rows.at(-1);\n    if (last === undefined || rows.length < EMPTY_PAGE_ROWS) return false;\n    from = assertForward(from, afterKey(last.key));\n",
+    "{}\n    const last = rows.at(-1);\n    if (last === undefined) return false;\n    from = assertForward(from, from);\n",
+    BUCKETS,
+  ],
+  [
+    "OGD17: users see no bucket that is made or removed",
+    "buckets",
+    "    if (row.tenant !== tenant || !isKnown(row)) continue;\n",
+    "    if (row.tenant !== tenant) continue;\n",
+    BUCKETS,
+  ],
+  [
+    "OGD17: only a bucket that users know is remembered",
+    "shard-view",
+    ' || bucket.row.state === "removed" || bucket.row.state === "making") {',
+    ' || bucket.row.state === "making") {',
+    BUCKETS,
+  ],
 ];
 
 export const OBJECTS_BUCKETS_FAULTS = faultsOf(SEEDS);

@@ -467,6 +467,62 @@ const SEEDS: readonly Seed[] = [
     "  yield { bytes: buffer.subarray(0, filled), last: total <= writeBytes };\n",
     PUTS,
   ],
+  [
+    "a page begins behind the one before it",
+    "list-versions",
+    "    if (page.length < pageLimit) break;\n    from = assertForward(from, afterKey(page.at(-1)!.key));\n",
+    "    if (page.length === 0) break;\n    from = assertForward(from, from);\n",
+    VERSIONS,
+  ],
+  [
+    "a page begins behind the one before it",
+    "shard-cursor",
+    "assertForward(this.#from, afterKey(last.key));",
+    "assertForward(this.#from, this.#from);",
+    LISTS,
+  ],
+  [
+    "versions below a common prefix are jumped over",
+    "list-versions",
+    "    heads.seek(afterPrefix(headKey(common)));\n",
+    "    heads.seek(headKey(common));\n",
+    VERSIONS,
+  ],
+  [
+    "keys below a common prefix are jumped over",
+    "list-objects",
+    "      rows.seek(afterPrefix(headKey(common)));\n",
+    "      rows.take();\n",
+    LISTS,
+  ],
+  [
+    "OGD21: a lifecycle rule bypasses no lock",
+    "lifecycle/lifecycle-page",
+    "key, versionId, exactly });",
+    'key, versionId, exactly, bypass: "governance" });',
+    "lifecycle/lifecycle",
+  ],
+  [
+    "a conflict shows the row of each condition",
+    "commit-rows",
+    "    const outcome = await context.metadata.commit(commit);\n    context.outbox.note(commit);\n",
+    "    const outcome = await context.metadata.commit({ ...commit, conditions: commit.conditions.slice(1) });\n",
+    DELETES,
+  ],
+  [
+    "a read answers for each key",
+    "commit-rows",
+    "await context.metadata.read(view.partition, keys);",
+    "await context.metadata.read(view.partition, keys.slice(0, 1));",
+    COMMITS,
+  ],
+  [
+    "OGD2: a commit that was decided is there, or never will be",
+    "commit-rows",
+    '  return await decided(attempt, resolved, { kind: "fenced",',
+    '  return await decided(attempt, resolved, untouched ? { kind: "conflict", view } : { kind: "fenced",',
+    COMMITS,
+  ],
 ];
 
 export const faultsOf = (seeds: readonly Seed[]): readonly AssertionFault[] =>
