@@ -6,6 +6,7 @@ import { ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { forgetBucket, resolveBuckets } from "./buckets.ts";
 import { putRow } from "./commit-rows.ts";
+import { TAGS_BUCKET_MAX } from "./limits.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { headKey, shardOf, uploadKey } from "./row-keys.ts";
 import type { UploadRow } from "./rows.ts";
@@ -51,6 +52,14 @@ test("buckets: made, seen, listed by tenant and name, tagged, removed", async ()
   await assert.rejects(put(fixture, "a", "1"), { code: "BUCKET_UNKNOWN" });
   await assert.rejects(get(fixture, "a"), { code: "BUCKET_UNKNOWN" });
   assert.equal((await fixture.store.listBuckets("t")).length, 1);
+});
+
+test("bucket tags: more than a bucket may have: LIMIT_EXCEEDED, the others stay", async () => {
+  const { store } = await openPhotos();
+  const tagsOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}`, ""]));
+  await store.setBucketTags("photos", tagsOf(TAGS_BUCKET_MAX));
+  await assert.rejects(store.setBucketTags("photos", tagsOf(TAGS_BUCKET_MAX + 1)), { code: "LIMIT_EXCEEDED" });
+  assert.deepEqual(await store.bucketTags("photos"), tagsOf(TAGS_BUCKET_MAX));
 });
 
 test("create bucket: asked for again while it is made: made once, all answered", async () => {

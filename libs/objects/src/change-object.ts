@@ -46,6 +46,8 @@ export async function changeObject(context: ObjectStoreContext, request: ObjectC
     const found = objectOfVersion(view, versionId);
     const row = await request.change(found.row, view.header.row);
     assertKept(found.row, row, request);
+    const isLockable = row.lock === undefined || view.header.row.locking !== undefined;
+    assert(isLockable, "OGD21: only versions of a bucket with locks are locked");
     assertJudged(context, view);
     const number = nextVersion(found.version, context.clock, guid);
     const named = view.header.row.versioning === undefined ? undefined : versionIdOf(nameOf(found));

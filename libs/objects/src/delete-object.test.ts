@@ -1,6 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { ConcordError } from "@concord/runtime";
+import { TAGS_OBJECT_MAX } from "./limits.ts";
 import { faultsOf, get, manyBytes, openPhotos, openFixture, put, referencesIn, rowsOf } from "./test/fixture.ts";
 
 const BIG = 20_000;
@@ -118,6 +119,16 @@ test("tags: set, read, replaced; the object stays as it was", async () => {
   assert.deepEqual(await fixture.store.headObject({ ...A, precondition: {} }), before);
   await assert.rejects(fixture.store.setObjectTags({ bucket: "photos", key: "b", tags: {} }), { code: "OBJECT_UNKNOWN" });
   assert.deepEqual(faultsOf(fixture), []);
+});
+
+test("tags: more than an object may have: LIMIT_EXCEEDED, the others stay", async () => {
+  const fixture = await openPhotos();
+  await put(fixture, "a", "1");
+  const tagsOf = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`t${at}`, ""]));
+  await fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: tagsOf(TAGS_OBJECT_MAX) });
+  const above = fixture.store.setObjectTags({ bucket: "photos", key: "a", tags: tagsOf(TAGS_OBJECT_MAX + 1) });
+  await assert.rejects(above, { code: "LIMIT_EXCEEDED" });
+  assert.deepEqual(await fixture.store.objectTags({ bucket: "photos", key: "a" }), tagsOf(TAGS_OBJECT_MAX));
 });
 
 for (const fate of ["applied", "lost", "late"] as const) {

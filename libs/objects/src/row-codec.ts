@@ -28,7 +28,7 @@ import type {
   Versioning,
 } from "./rows.ts";
 import { readEvent, readShardEvents, writeEvent, writeShardEvents } from "./events/event-rows.ts";
-import { SHARDS_MAX } from "./limits.ts";
+import { ACL_CHARS_MAX, SHARDS_MAX, TAGS_BUCKET_MAX, TAGS_OBJECT_MAX } from "./limits.ts";
 import { readLifecycle, readScrub, writeLifecycle, writeScrub } from "./pass-rows.ts";
 import { needsFields, readFields, readLocking, readPartFields, writeFields, writeLocking } from "./row-fields.ts";
 import { readContent, readOid, writeContent, writeOid } from "./row-content.ts";
@@ -94,6 +94,8 @@ const BUCKET_STATES = ["making", "open", "removing", "removed", "changing"] as c
 export function encodeRow(row: Row): Uint8Array {
   const writer = new ByteWriter(expectedBytes(row));
   if (row.kind === "object" || row.kind === "upload") {
+    const { owner, grants } = row.acl ?? { owner: "", grants: "" };
+    assert(owner.length + grants.length <= ACL_CHARS_MAX, "an ACL in a row is within its limit");
     if (needsFields(row)) return encodeWithFields(writer, row);
     if (row.acl !== undefined) return encodeWithAcl(writer, row, row.acl);
   }
@@ -485,6 +487,7 @@ function writeBucket(writer: ByteWriter, row: BucketRow): void {
   writer.text(row.name).text(row.tenant).text(row.region);
   writeNumber(writer, row.createdMs);
   writeOneOf(writer.u32(row.shards), BUCKET_STATES, row.state);
+  assert(Object.keys(row.tags).length <= TAGS_BUCKET_MAX, "a row has no more tags than a bucket may have");
   writeTexts(writer, row.tags);
 }
 
@@ -526,6 +529,7 @@ function readSettingsOf<Settings>(reader: ByteReader, read: (reader: ByteReader)
 }
 
 function writeAttributes(writer: ByteWriter, attributes: ObjectAttributes): void {
+  assert(Object.keys(attributes.tags).length <= TAGS_OBJECT_MAX, "a row has no more tags than an object may have");
   writeTexts(writer, attributes.headers);
   writeTexts(writer, attributes.metadata);
   writeTexts(writer, attributes.tags);

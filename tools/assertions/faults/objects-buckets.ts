@@ -358,6 +358,16 @@ const SEEDS: readonly Seed[] = [
     ' || bucket.row.state === "making") {',
     BUCKETS,
   ],
+  [
+    "OGD21: only versions of a bucket with locks are locked",
+    "object-locks",
+    "      checkLocking(header);\n      const row = withLock(object, { ...object.lock, legalHold });\n",
+    "      const row = withLock(object, { ...object.lock, legalHold });\n",
+    LOCKS,
+  ],
+  ["a row has no more tags than an object may have", "tags", '  checkTags("object", tags);\n', "", DELETES],
+  ["a row has no more tags than a bucket may have", "buckets", '  checkTags("bucket", tags);\n', "", BUCKETS],
+  ["an ACL in a row is within its limit", "acls", "    checkAcl(acl);\n", "", ACLS],
 ];
 
 export const OBJECTS_BUCKETS_FAULTS = faultsOf(SEEDS);
