@@ -2,6 +2,7 @@
 import type { MetadataRow } from "@concord/ports";
 import type { ObjectStoreContext } from "./context.ts";
 import { versionOf } from "./head-row.ts";
+import { assertAnswered } from "./page-invariants.ts";
 import { decodeRowAs, encodeRow } from "./row-codec.ts";
 import { bodyKey } from "./row-keys.ts";
 import type { BodyRow, Content } from "./rows.ts";
@@ -28,7 +29,10 @@ export async function openBeside(
   content: Content,
 ): Promise<OpenContent | undefined> {
   if (content.kind !== "beside") return content;
-  const [row] = await metadata.read(partition, [bodyKey(key, content.guid)]);
+  const keys = [bodyKey(key, content.guid)];
+  const rows = await metadata.read(partition, keys);
+  assertAnswered(rows, keys);
+  const [row] = rows;
   return row === undefined ? undefined : { kind: "inline", bytes: decodeRowAs("body", row.value).bytes };
 }
 

@@ -3,7 +3,7 @@ import { sameVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { assertForward } from "./page-invariants.ts";
+import { assertAnswered, assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { afterKey, bucketKey, bucketSpan, SYSTEM_PARTITION } from "./row-keys.ts";
 import type { BucketRow } from "./rows.ts";
@@ -13,7 +13,10 @@ const SCAN_ROWS = 100;
 
 /** The row in whatever state. */
 export async function findBucket(context: ObjectStoreContext, name: string): Promise<Versioned<BucketRow> | undefined> {
-  const [found] = await context.metadata.read(SYSTEM_PARTITION, [bucketKey(name)]);
+  const keys = [bucketKey(name)];
+  const rows = await context.metadata.read(SYSTEM_PARTITION, keys);
+  assertAnswered(rows, keys);
+  const [found] = rows;
   return found === undefined ? undefined : { version: found.version, row: decodeRowAs("bucket", found.value) };
 }
 

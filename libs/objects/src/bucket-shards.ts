@@ -4,7 +4,7 @@ import { findBucket } from "./bucket-row.ts";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { shardEventsOf } from "./events/rules.ts";
-import { assertForward } from "./page-invariants.ts";
+import { assertAnswered, assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadSpan, type KeySpan } from "./row-keys.ts";
 import type { BucketRow, ShardHeader } from "./rows.ts";
@@ -135,8 +135,10 @@ async function changeHeader(
 }
 
 async function readHeader(context: ObjectStoreContext, partition: string): Promise<Versioned<ShardHeader> | undefined> {
-  const [found] = await context.metadata.read(partition, [headerKey()]);
-  return headerOf(found);
+  const keys = [headerKey()];
+  const rows = await context.metadata.read(partition, keys);
+  assertAnswered(rows, keys);
+  return headerOf(rows[0]);
 }
 
 /** No objects, no versions (a key that has some has a head, I16) and no uploads that a client may continue; garbage and remembered completions outlive the bucket. */

@@ -162,8 +162,11 @@ async function collectBlobs(
   names: readonly BlobName[],
   garbage: MetadataWrite,
 ): Promise<"garbage" | "absent" | undefined> {
-  const [headerRow] = await context.metadata.read(partition, [headerKey()]);
-  const header = headerOf(headerRow);
+  const keys = [headerKey()];
+  const rows = await context.metadata.read(partition, keys);
+  // Without its header a bucket is forgotten, and blobs are removed at once (I9).
+  assertAnswered(rows, keys);
+  const header = headerOf(rows[0]);
   if (header === undefined) return await removeBlobs(context, names);
   const commit: MetadataCommit = {
     partition,

@@ -37,11 +37,12 @@ export interface DeleteRequest {
  * and OBJECT_UNKNOWN for If-Match of nothing. MALFORMED_REQUEST: no version id.
  */
 export async function deleteObject(context: ObjectStoreContext, request: DeleteRequest): Promise<Deleted> {
-  const { bucket, key, condition = {}, versionId, bypass } = request;
+  const { bucket, key, condition = {}, versionId, bypass, exactly } = request;
+  assert(exactly === undefined || exactly.isCurrent || versionId !== undefined, "I16: what is not current is removed by its id");
   checkKey(key);
   const rowKeys = rowKeysOfVersion(key, versionId);
-  assert(request.exactly === undefined || bypass === undefined, "OGD21: a lifecycle rule bypasses no lock");
-  const by: By = request.exactly === undefined ? "ObjectRemoved" : "LifecycleExpiration";
+  assert(exactly === undefined || bypass === undefined, "OGD21: a lifecycle rule bypasses no lock");
+  const by: By = exactly === undefined ? "ObjectRemoved" : "LifecycleExpiration";
   let first: ObjectVersion | undefined;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const view = await viewShard(context, "write", bucket, key, rowKeys);

@@ -26,7 +26,10 @@ export async function listObjects(context: ObjectStoreContext, request: ListRequ
       continue;
     }
     assert(objects.length + commonPrefixes.length <= limit, "a page has at most what was asked for");
-    if (objects.length + commonPrefixes.length === limit) return { objects, commonPrefixes, next: last };
+    if (objects.length + commonPrefixes.length === limit) {
+      assert(last !== undefined, "a page that goes on says where");
+      return { objects, commonPrefixes, next: last };
+    }
     const key = keyOfHead(row.key);
     const common = commonPrefixOf(key, prefix, delimiter);
     if (common === undefined) {

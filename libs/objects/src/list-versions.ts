@@ -82,6 +82,7 @@ class Page {
   /** `more`: something follows. */
   finish(more: boolean): VersionListing {
     assert(!more || this.free === 0, "a page that goes on is full");
+    assert(!more || this.#last !== undefined, "a page that goes on says where");
     return { versions: this.versions, commonPrefixes: this.commonPrefixes, next: more ? this.#last : undefined };
   }
 }

@@ -368,6 +368,28 @@ const SEEDS: readonly Seed[] = [
   ["a row has no more tags than an object may have", "tags", '  checkTags("object", tags);\n', "", DELETES],
   ["a row has no more tags than a bucket may have", "buckets", '  checkTags("bucket", tags);\n', "", BUCKETS],
   ["an ACL in a row is within its limit", "acls", "    checkAcl(acl);\n", "", ACLS],
+  ["a page has rows", "limits", "partPageRows: 100,", "partPageRows: 0,", STORES],
+  [
+    "a read answers for each key",
+    "bucket-row",
+    "await context.metadata.read(SYSTEM_PARTITION, keys);",
+    "await context.metadata.read(SYSTEM_PARTITION, keys.slice(1));",
+    BUCKETS,
+  ],
+  [
+    "a read answers for each key",
+    "bucket-shards",
+    "await context.metadata.read(partition, keys);",
+    "await context.metadata.read(partition, keys.slice(1));",
+    BUCKETS,
+  ],
+  [
+    "I16: what is not current is removed by its id",
+    "lifecycle/lifecycle-page",
+    "await deleteObject(context, { bucket: bucket.name, key, versionId, exactly });",
+    "await deleteObject(context, { bucket: bucket.name, key, exactly });",
+    "lifecycle/lifecycle",
+  ],
 ];
 
 export const OBJECTS_BUCKETS_FAULTS = faultsOf(SEEDS);

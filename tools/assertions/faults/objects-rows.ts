@@ -523,6 +523,22 @@ const SEEDS: readonly Seed[] = [
     '  return await decided(attempt, resolved, untouched ? { kind: "conflict", view } : { kind: "fenced",',
     COMMITS,
   ],
+  ["a page that goes on says where", "list-versions", "      this.#last = { key, versionId: orderText(version) };\n", "", VERSIONS],
+  ["a page that goes on says where", "list-objects", "    last = common ?? key;\n", "    last = common;\n", LISTS],
+  [
+    "a read answers for each key",
+    "body-rows",
+    "  const rows = await metadata.read(partition, keys);\n",
+    "  const rows = await metadata.read(partition, keys.slice(1));\n",
+    BODIES,
+  ],
+  [
+    "a read answers for each key",
+    "commit-rows",
+    "await context.metadata.read(partition, keys);",
+    "await context.metadata.read(partition, keys.slice(1));",
+    PUTS,
+  ],
 ];
 
 export const faultsOf = (seeds: readonly Seed[]): readonly AssertionFault[] =>

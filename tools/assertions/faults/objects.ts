@@ -524,8 +524,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a page has at most what was asked for",
     "list-objects",
-    "if (objects.length + commonPrefixes.length === limit) return",
-    "if (objects.length + commonPrefixes.length > limit + 1) return",
+    "if (objects.length + commonPrefixes.length === limit) {",
+    "if (objects.length + commonPrefixes.length > limit + 1) {",
     LISTS,
   ],
   ["a page has at most what was asked for", "list-versions", "      if (this.free === 0) return false;\n", "", VERSIONS],
