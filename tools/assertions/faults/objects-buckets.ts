@@ -287,7 +287,7 @@ const SEEDS: readonly Seed[] = [
     "sizeBytes <= limits.inlineBytesMax) return",
     BODIES,
   ],
-  ["I16: a delete marker is known by its first bytes", "row-codec", "bytes[1] === KIND_TAGS.marker", "bytes[1] === KIND_TAGS.body", CODEC],
+  ["a delete marker is known by its first bytes", "row-codec", "bytes[1] === KIND_TAGS.marker", "bytes[1] === KIND_TAGS.body", CODEC],
   [
     "OGD17: rows of a bucket are in a known number of shards",
     "buckets",
@@ -384,7 +384,7 @@ const SEEDS: readonly Seed[] = [
     BUCKETS,
   ],
   [
-    "I16: what is not current is removed by its id",
+    "what is not current is removed by its id",
     "lifecycle/lifecycle-page",
     "await deleteObject(context, { bucket: bucket.name, key, versionId, exactly });",
     "await deleteObject(context, { bucket: bucket.name, key, exactly });",

@@ -365,7 +365,13 @@ const SEEDS: readonly Seed[] = [
     "      objects.push(listed(key, row.value));\n      rows.take();\n",
     LISTS,
   ],
-  ["a listing jumps forward", "list-objects", "rows.seek(afterPrefix(headKey(common)));", "rows.seek(headKey(common));", LISTS],
+  [
+    "a listing jumps forward",
+    "list-objects",
+    "rows.seek(afterPrefix(headKey(common)));",
+    "rows.seek(afterPrefix(headKey(commonPrefixes[0]!)));",
+    LISTS,
+  ],
   [
     "only what was read is taken",
     "shard-cursor",
@@ -411,7 +417,7 @@ const SEEDS: readonly Seed[] = [
   ],
   // Changes, reads and copies of one object.
   [
-    "I21: the key of an object is wrapped anew as such",
+    "the key of an object is wrapped anew as such",
     "tags",
     "return { ...object, attributes:",
     "return { ...object, ...(object.encryption && { encryption: { ...object.encryption } }), attributes:",
