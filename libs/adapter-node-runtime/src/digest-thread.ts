@@ -147,8 +147,8 @@ class HashedBody implements ThreadDigests {
     if (this.#state === "closed") return;
     if (this.#state === "running") this.#tell({ kind: "forget", body: this.#number });
     this.#forget();
-    // What the thread may still read is left to it.
-    if (this.#hashing === 0) for (const buffer of this.#buffers) this.#memory.giveBack(buffer);
+    // The memory of a body that was given up may still be read, by the thread or by a write that failed.
+    if (this.#digests !== undefined) for (const buffer of this.#buffers) this.#memory.giveBack(buffer);
     this.#state = "closed";
   }
 
