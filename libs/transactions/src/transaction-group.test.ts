@@ -16,14 +16,8 @@ import {
   TestFixture,
   text,
   update,
-  type Session,
+  withAlbum,
 } from "./test/fixture.ts";
-
-async function withAlbum(fixture: TestFixture): Promise<Awaited<ReturnType<TestFixture["open"]>>> {
-  const client = await fixture.open();
-  await client.execute([insert(albumKey(1), { title: text("sea"), public_photos: int(0) })]);
-  return client;
-}
 
 test("[TX2] write: row of another group: GROUP_MISMATCH and the transaction goes on", async () => {
   const fixture = new TestFixture();
@@ -514,59 +508,6 @@ test("limits: operations of one transaction that wait: above the limit LIMIT_EXC
   holder.rollback();
   await started;
   await read;
-});
-
-test("drain: open transactions get DRAINING, commits are finished and applied", async () => {
-  const fixture = new TestFixture();
-  const client = await withAlbum(fixture);
-  const open = client.begin();
-  await open.start(albumKey(2));
-  fixture.log.hold();
-  const session: Session = client.begin();
-  await session.start(albumKey(1));
-  const committing = session.commit([update(albumKey(1), { public_photos: int(1) })]);
-  await settle();
-  const drained = client.group.drain();
-  await fails("DRAINING", open.commit());
-  await fails("DRAINING", client.begin().start(albumKey(3)));
-  assert.ok(await isPending(drained));
-  fixture.log.release();
-  await committing;
-  await drained;
-  assert.equal(plain(fixture.rows.row(albumKey(1)))?.["public_photos"], 1);
-  assert.equal(client.group.state.kind, "stopped");
-  assert.equal(fixture.log.entries.length, 0, "everything applied is trimmed");
-});
-
-test("drain: a commit is queued behind one that is being logged: both are decided and applied before the master ends", async () => {
-  const fixture = new TestFixture();
-  const client = await fixture.open();
-  fixture.log.hold();
-  const first = client.execute([insert(albumKey(1), { title: text("one") })]);
-  await settle();
-  const second = client.execute([insert(albumKey(2), { title: text("two") })]);
-  await settle();
-  const drained = client.group.drain();
-  assert.ok(await isPending(drained));
-  fixture.log.release();
-  await Promise.all([first, second, drained]);
-  assert.deepEqual(plain(fixture.rows.row(albumKey(2))), { title: "two" });
-});
-
-test("stop: what is open or waits for a lock gets DRAINING, a commit in flight OUTCOME_UNKNOWN", async () => {
-  const fixture = new TestFixture();
-  const client = await fixture.open();
-  const open = client.begin();
-  await open.start(albumKey(1));
-  const waiting = fails("DRAINING", client.begin().start(albumKey(1)));
-  fixture.log.hold();
-  const committing = fails("OUTCOME_UNKNOWN", client.execute([insert(albumKey(2))]));
-  await settle();
-  client.group.stop();
-  await waiting;
-  await fails("DRAINING", open.commit());
-  fixture.log.release();
-  await committing;
 });
 
 test("[TX4] locks: a transaction that ends in the turn in which a lock is granted takes no further one", async () => {

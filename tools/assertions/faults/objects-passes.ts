@@ -77,7 +77,7 @@ const SEEDS: readonly Seed[] = [
     "recovery/unresolved-commits",
     "      if (await commit.attempt()) {\n",
     "      if (await commit.attempt()) {\n        this.#commits.delete(commit);\n",
-    "recovery/recovery",
+    "recovery/unresolved-commits",
   ],
   // Collection.
   [

@@ -145,7 +145,7 @@ const SEEDS: readonly Seed[] = [
     "commit-rows",
     "  context.unresolved.add({ bucket: view.bucket, key: view.key, oids: names.map((name) => name.oid), attempt });\n",
     "  const one = { bucket: view.bucket, key: view.key, oids: [], attempt };\n  context.unresolved.add(one);\n  context.unresolved.add(one);\n",
-    RECOVERY,
+    "recovery/unresolved-commits",
   ],
   // Locks.
   ["a version under legal hold is not removed", "locks", '  if (legalHold === "ON") return true;\n', "", LOCKS],

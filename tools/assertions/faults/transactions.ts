@@ -316,7 +316,7 @@ const SEEDS: readonly Seed[] = [
     "group-commit",
     'const busy = this.#queue.length > 0 || this.#state.kind === "appending" || this.unapplied > 0;',
     "const busy = this.unapplied < 0;",
-    GROUP,
+    "drain",
   ],
   [
     "TX4: only what is open is ended for a lock",
@@ -472,7 +472,7 @@ const SEEDS: readonly Seed[] = [
     "open-transactions",
     "Array.from(this.#open.values())) this.abort(",
     "Array.from(this.#open.values()).slice(2)) this.abort(",
-    GROUP,
+    "drain",
   ],
   ["the last outcome is remembered", "serving-master", "      limits.recentOutcomesMax,\n", "      0,\n", GROUP],
   ["keys of one read are bounded", "row-reader", "all.slice(from, from + this.#keysMax)", "all.slice(from)", GROUP],

@@ -574,3 +574,10 @@ export async function isPending(promise: Promise<unknown>): Promise<boolean> {
   await settle();
   return isOpen;
 }
+
+/** With album 1, which has no public photos. */
+export async function withAlbum(fixture: TestFixture): Promise<Awaited<ReturnType<TestFixture["open"]>>> {
+  const client = await fixture.open();
+  await client.execute([insert(albumKey(1), { title: text("sea"), public_photos: int(0) })]);
+  return client;
+}
