@@ -48,6 +48,8 @@ export interface ConstellationOptions {
   readonly environment?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** More arguments of Node itself for single nodes, by name: "--cpu-prof" and the like. */
   readonly nodeArguments?: Readonly<Record<string, readonly string[]>>;
+  /** Program with arguments that starts each process in its place: see NodeProcessOptions. */
+  readonly launcher?: readonly string[] | undefined;
   /** The programs to run instead of the apps' own. */
   readonly programs?: Partial<Record<Service, string>>;
   readonly readyTimeoutMs?: number;
@@ -142,6 +144,7 @@ function processFor(
       },
       { ...ofEngines, ...(isByNode(more) ? more(plan, plans) : more) },
     ),
+    launcher: options.launcher,
     onCrash: options.onCrash ?? (() => undefined),
   });
 }

@@ -29,6 +29,8 @@ export interface NodeProcessOptions {
   readonly program: string;
   readonly folder: string;
   readonly config: object;
+  /** Program with arguments that the process is started by, `prlimit` with its limits for example: it must replace itself by the process. */
+  readonly launcher?: readonly string[] | undefined;
   /** Called when it ends and neither stop nor kill was called. */
   readonly onCrash: (node: NodeProcess, exit: Exit) => void;
 }
@@ -61,7 +63,18 @@ export class NodeProcess {
     // It has tokens in it.
     writeFileSync(configFile, `${JSON.stringify(this.#options.config, undefined, 2)}\n`, { mode: 0o600 });
     const log = openSync(this.logFile, "a", 0o600);
-    const child = spawn(process.execPath, [...nodeArguments, "--import", FOLLOW_PARENT, this.#options.program, "--config", configFile], {
+    const { launcher = [], program } = this.#options;
+    const [command, ...rest] = [
+      ...launcher,
+      process.execPath,
+      ...nodeArguments,
+      "--import",
+      FOLLOW_PARENT,
+      program,
+      "--config",
+      configFile,
+    ];
+    const child = spawn(command!, rest, {
       env: { ...withoutOurs(process.env), ...environment },
       // The channel tells the node when we are gone.
       stdio: ["ignore", log, log, "ipc"],

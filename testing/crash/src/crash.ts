@@ -16,6 +16,7 @@ import {
   type Service,
   startConstellation,
 } from "@concord/constellation";
+import { ATTACKS, runAttacks } from "./attacks/attacks.ts";
 import { ClockSteps } from "./clock-steps.ts";
 import { DedupSubject, WORKER_CONFIG } from "./dedup-cycles.ts";
 import { IoFaults, MISTAKES } from "./io-faults.ts";
@@ -44,6 +45,14 @@ memory of these is limited. Exit code 0 only if nothing was lost, dirty, leaked,
   --faults        instead of kills at points and power cuts: in each cycle the process starts with a file system that fails it once or from
                   then on (EIO or ENOSPC at the n-th write, sync, rename or open; needs cc), or is slow. It may go on or end with exit code 1
   --keep          leave the folder with data and logs behind
+
+npm run crash -- --attacks [--short] [--attack NAME]...
+
+Instead: one attack from outside after the other on processes of their own, while honest users of all four services go on. An attack succeeds when a service
+serves others no more, a process ends, memory stays taken, or anything acknowledged is lost. Exit code 0 only if none did.
+
+  --short         those that take less than a minute each
+  --attack NAME   only these: ${ATTACKS.map(({ name }) => name).join(", ")}
 `;
 const PROGRESS_MS = 10_000;
 
@@ -65,6 +74,7 @@ const SERVICES = STAGES.flatMap(({ services }) => services);
 const WITHOUT_DATA: ReadonlySet<Service> = new Set<Service>(["txn-coordinator"]);
 
 interface Flags {
+  readonly attacks?: { readonly names: readonly string[]; readonly isShort: boolean };
   readonly stages: readonly Stage[];
   readonly cycles: number;
   /** Of each stage. */
@@ -83,6 +93,9 @@ function readFlags(): Flags | undefined {
       "no-power": { type: "boolean", default: false },
       faults: { type: "boolean", default: false },
       keep: { type: "boolean", default: false },
+      attacks: { type: "boolean", default: false },
+      attack: { type: "string", multiple: true, default: [] },
+      short: { type: "boolean", default: false },
       help: { type: "boolean" },
     },
   });
@@ -96,7 +109,8 @@ function readFlags(): Flags | undefined {
   if (idle !== undefined) throw new Error(`--faults needs services that keep data, which ${idle} does not`);
   const stages = stagesOf(names);
   const forMs = minutes === undefined ? Infinity : (minutes * 60_000) / stages.length;
-  return { stages, cycles, forMs, power: !values["no-power"] && !values.faults, faults: values.faults, keep: values.keep };
+  const attacks = values.attacks ? { attacks: { names: values.attack, isShort: values.short } } : {};
+  return { ...attacks, stages, cycles, forMs, power: !values["no-power"] && !values.faults, faults: values.faults, keep: values.keep };
 }
 
 function stagesOf(names: readonly string[]): readonly Stage[] {
@@ -121,6 +135,7 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
+  if (flags.attacks !== undefined) return (await runAttacks(flags.attacks.names, flags.attacks.isShort)) ? 0 : 1;
   const folder = mkdtempSync(join(tmpdir(), "concord-crash-"));
   const installed = await installClient(join(folder, "client"));
   let isClean = true;
