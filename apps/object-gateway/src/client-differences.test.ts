@@ -191,3 +191,29 @@ test("deletes on conditions, by the SDK: one and many; what fails stays and is n
     ["del/three"],
   );
 });
+
+test("names that S3 does not know: C++ SDK, browsers, CloudFront: served, counted; of S3's own a 501", async () => {
+  const ignored = async (): Promise<number> =>
+    (await gateway.metrics.text())
+      .split("\n")
+      .reduce((sum, line) => sum + (line.startsWith("s3_ignored_fields_total{") ? Number(line.split(" ").at(-1)) : 0), 0);
+  const before = await ignored();
+  const versioned = { headers: { "x-amz-api-version": "2006-03-01" } };
+  assert.equal((await call("PUT", "/box/cpp", { ...versioned, body: "bytes" })).status, 200);
+  assert.equal((await call("HEAD", "/box", versioned)).status, 200);
+  assert.equal((await call("GET", "/box", { ...versioned, query: [["list-type", "2"]] })).status, 200);
+  const query: [string, string][] = [
+    ["v", "1"],
+    ["utm_source", "x"],
+    ["1699999999", ""],
+  ];
+  const found = await call("GET", "/box/cpp", { query });
+  assert.deepEqual([found.status, found.body], [200, "bytes"]);
+  const signed = sign({ method: "GET", path: "/box/cpp" }, { key: ANN, host: gateway.address });
+  const byProxy = await send(gateway.address, { ...signed, headers: { ...signed.headers, "x-amz-cf-id": "added on the way" } });
+  assert.deepEqual([byProxy.status, byProxy.body], [200, "bytes"]);
+  const guarded = await send(gateway.address, { ...signed, headers: { ...signed.headers, "x-amz-checksum-mode": "ENABLED" } });
+  assert.equal(guarded.status, 403, "a header with a meaning needs the signature");
+  assert.equal((await call("GET", "/box/cpp", { query: [["torrent", ""]] })).status, 501);
+  assert.equal((await ignored()) - before, 7);
+});

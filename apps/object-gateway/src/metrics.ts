@@ -28,6 +28,12 @@ export const OBJECT_GATEWAY_METRICS: readonly MetricDefinition[] = [
     help: "Time until the response was ready, its body not yet sent.",
     labels: ["operation"],
   },
+  {
+    name: "s3_ignored_fields_total",
+    kind: "counter",
+    help: "Parameters and x-amz-* headers of requests that S3 does not know, by kind: they were ignored.",
+    labels: ["kind"],
+  },
   { name: "s3_received_bytes_total", kind: "counter", help: "Bytes of decoded bodies of uploads.", labels: [] },
   { name: "s3_sent_bytes_total", kind: "counter", help: "Bytes of objects sent.", labels: [] },
   {

@@ -104,7 +104,8 @@ export type {
   StoredChecksum,
   UploadChecksum,
 } from "./types.ts";
-export { refuseUnsupported } from "./unsupported.ts";
+export { isApiField, isGuarded, isOfGuardedFamily, isSubresource } from "./api.ts";
+export { API_FIELDS, API_SUBRESOURCES } from "./api-fields.ts";
 export {
   aclXml,
   completeMultipartUploadXml,

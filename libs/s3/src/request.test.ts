@@ -13,7 +13,6 @@ import {
   readPrecondition,
   readRange,
   readUploadChecksum,
-  refuseUnsupported,
   S3Error,
   type Fields,
 } from "./index.ts";
@@ -267,19 +266,3 @@ test("readNumber: in its range, absent, or refused", () => {
   for (const bad of ["0", "11", "-1", "1.5", "1e1", "0x1", " 1", "99999999999", "NaN"]) assert.equal(read(bad), "InvalidArgument", bad);
   assert.equal(read("1", "2"), "InvalidArgument");
 });
-
-for (const [name, value, refused] of [
-  ["x-amz-mfa", "20899872 301749", true],
-  ["x-amz-storage-class", "GLACIER", true],
-  ["x-amz-storage-class", "STANDARD", false],
-  ["x-amz-write-offset-bytes", "5", true],
-  ["x-amz-meta-acl", "public-read", false],
-  ["x-amz-user-agent", "a", false],
-] as const) {
-  test(`refuseUnsupported: ${name}: ${value}: ${refused ? "NotImplemented" : "let through"}`, () => {
-    assert.equal(
-      outcome(() => refuseUnsupported(headers([name, value]))),
-      refused ? "NotImplemented" : undefined,
-    );
-  });
-}

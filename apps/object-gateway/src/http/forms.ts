@@ -9,6 +9,7 @@ import {
   readForm,
   readPostPolicy,
   readTagging,
+  isGuarded,
   S3Error,
   TAGS_PER_OBJECT_MAX,
   KEY_BYTES_MAX,
@@ -29,7 +30,7 @@ import { attributesOf } from "./attributes.ts";
 import { withFile } from "./bodies.ts";
 import type { Context, S3Call } from "./call.ts";
 import { encryptionHeadersOf, encryptionOfNew, keyOf } from "./encryption.ts";
-import { checkFeatures } from "./features.ts";
+import { checkFeatures, type OnIgnored } from "./features.ts";
 import { lockOfNew } from "./object-lock.ts";
 import { checksumHeaders, empty, quoted, versionHeader, xml, type Header } from "./responses.ts";
 import { FORM_ROUTE, type Route } from "./routes.ts";
@@ -59,9 +60,15 @@ export function isForm(method: string, headers: Fields, { bucket, key }: Target)
 }
 
 /** Reads the form up to its file: before that nothing says who sends it. Its fields have a limit, the file is not touched. */
-export async function readFormCall(reading: Reading, verifier: Verifier, nowMs: number, fileBytesMax: number): Promise<FormCall> {
+export async function readFormCall(
+  reading: Reading,
+  verifier: Verifier,
+  nowMs: number,
+  fileBytesMax: number,
+  onIgnored: OnIgnored,
+): Promise<FormCall> {
   const { request, target, headers, bucket } = reading;
-  checkRequest(target, headers, fileBytesMax);
+  checkRequest(target, headers, fileBytesMax, onIgnored);
   const form = await readForm(request.body, headers.one("content-type") ?? "");
   try {
     const signed = verifier.verifyForm(headers, target, form.fields, nowMs);
@@ -69,7 +76,7 @@ export async function readFormCall(reading: Reading, verifier: Verifier, nowMs: 
     const key = nameOf(fields);
     const range = signed === undefined ? ANY : checkForm(readPostPolicy(signed.policy), fields, nowMs);
     const said = headersOf(headers, fields);
-    checkFeatures(FORM_ROUTE, target.query, said, false);
+    checkFeatures(FORM_ROUTE, fieldsOf([]), said, false, onIgnored);
     const success = readSuccess(fields);
     const bytes = { minBytes: range.minBytes, maxBytes: Math.min(range.maxBytes, fileBytesMax) };
     return {
@@ -89,12 +96,12 @@ export async function readFormCall(reading: Reading, verifier: Verifier, nowMs: 
 const ANY: FileBytes = { minBytes: 0, maxBytes: Number.MAX_SAFE_INTEGER };
 
 /** Of the request itself: it says how long it is, and all else in its form. */
-function checkRequest({ query }: Target, headers: Fields, fileBytesMax: number): void {
+function checkRequest({ query }: Target, headers: Fields, fileBytesMax: number, onIgnored: OnIgnored): void {
   const length = headers.one("content-length");
   if (length === undefined || !/^\d{1,15}$/.test(length)) throw new S3Error("MissingContentLength");
   if (Number(length) > fileBytesMax + FORM_FIELDS_BYTES_MAX + FORM_AFTER_BYTES_MAX) throw new S3Error("EntityTooLarge");
-  checkFeatures(FORM_ROUTE, query, fieldsOf([]), false);
-  const misplaced = headers.entries.find(([name]) => name.startsWith("x-amz-") && name !== "x-amz-user-agent");
+  checkFeatures(FORM_ROUTE, query, fieldsOf([]), false, onIgnored);
+  const misplaced = headers.entries.find(([name]) => isGuarded(name));
   if (misplaced !== undefined) throw new S3Error("InvalidArgument", `${misplaced[0].slice(0, 64)} of a form is one of its fields.`);
 }
 

@@ -40,7 +40,7 @@ import { actionsOf } from "./actions.ts";
 import type { Context, S3Call } from "./call.ts";
 import { answerPreflight, corsHeadersOf } from "./cors.ts";
 import { failureOf, type Failure } from "./errors.ts";
-import { checkFeatures } from "./features.ts";
+import { checkFeatures, type OnIgnored } from "./features.ts";
 import { isForm, readFormCall } from "./forms.ts";
 import { checkBucketName, checkExpectedOwner } from "./request-checks.ts";
 import { empty, xml, type Header } from "./responses.ts";
@@ -178,6 +178,11 @@ function levelOf({ bucket, key }: Target): Level {
   return key === undefined ? "bucket" : "object";
 }
 
+const countIgnored =
+  (metrics: Metrics): OnIgnored =>
+  (kind) =>
+    metrics.count("s3_ignored_fields_total", 1, { kind });
+
 async function answer(
   request: HttpRequest,
   { target, route, headers }: Named,
@@ -188,7 +193,7 @@ async function answer(
   const isAboutBucket = route !== undefined && route.level !== "service" && !route.makesBucket;
   if (caller.kind === "anonymous" && !isAboutBucket) throw new S3Error("AccessDenied", "Anonymous access is not allowed.");
   if (route === undefined) throw unknownOperation(request.method, target);
-  checkFeatures(route, target.query, verified.headers, verified.via === "query");
+  checkFeatures(route, target.query, verified.headers, verified.via === "query", countIgnored(options.metrics));
   if (!route.body) refuseBody(verified);
   const { bucket = "", key = "", query } = target;
   const asked = { requestId, request, bucket, key, query, headers: verified.headers, caller, verified };
@@ -219,7 +224,8 @@ async function answerForm(
   const context = tracedContext(options.context(), span);
   checkWrites(context);
   const nowMs = options.clock.nowMs();
-  const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax);
+  const onIgnored = countIgnored(options.metrics);
+  const form = await readFormCall({ request, target, headers, bucket }, options.verifier, nowMs, context.partBytesMax, onIgnored);
   try {
     const { caller, via, key, verified, route } = form;
     if (caller.kind === "tenant") context.rates.take(caller.tenant);

@@ -1,6 +1,7 @@
 // The one verifier of every request, whatever its route: header or presigned, default deny.
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { CHECKSUM_ALGORITHMS, checksumHeader, checksumStream } from "../body/digests.ts";
+import { isGuarded } from "../api.ts";
 import { encodeBase64 } from "../encoding.ts";
 import { withoutCustomerKeys } from "../encryption.ts";
 import { S3Error } from "../errors.ts";
@@ -128,11 +129,14 @@ function checkScope(signed: SignedFields | SignedForm, region: string): void {
   if (signed.date !== signed.timestamp.slice(0, 8)) throw malformed(signed.via, "The date of the credential is not that of the request.");
 }
 
-/** Host and every x-amz-* header sent must be signed: an unsigned one could have been added on the way. */
+/**
+ * Host and every x-amz-* header of the API must be signed: an unsigned one could have been added on the way. Others have no meaning: proxies add
+ * theirs, such as CloudFront's x-amz-cf-id.
+ */
 function checkSignedHeaders(signed: SignedFields, headers: Fields): void {
   const names = new Set(signed.signedHeaders);
   const unsigned = new Set<string>(names.has("host") ? [] : ["host"]);
-  for (const [name] of headers.entries) if (name.startsWith("x-amz-") && !names.has(name)) unsigned.add(name);
+  for (const [name] of headers.entries) if (isGuarded(name) && !names.has(name)) unsigned.add(name);
   if (unsigned.size > 0) {
     const message = "There were headers present in the request which were not signed";
     throw new S3Error("AccessDenied", message, { elements: { HeadersNotSigned: [...unsigned].join(", ") } });

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { before, test } from "node:test";
+import { apiFields } from "./api-fields.ts";
 import { operationsOfReference, RAW } from "./callers.ts";
+import { API_FIELDS, API_SUBRESOURCES } from "@concord/s3";
 import { DOCUMENT, documentOf, recorded } from "./document.ts";
 import { observeOperations, type Observation } from "./observe.ts";
 import { OPERATIONS } from "./operations.ts";
@@ -16,6 +18,10 @@ before(async () => {
 test("operations: the table: every command of the newest SDK and nothing that is no operation", () => {
   const rawOnly = OPERATIONS.filter((one) => one.rawOnly).map(({ name }) => name);
   assert.deepEqual([...names].sort(), [...operationsOfReference(), ...rawOnly].sort());
+});
+
+test("operations: libs/s3/src/api-fields.ts: the model of the newest SDK; node testing/clients/src/s3/write-document.ts writes it", () => {
+  assert.deepEqual({ subresources: API_SUBRESOURCES, fields: API_FIELDS }, apiFields());
 });
 
 test("operations: each by every caller: works with the right answer, or is refused as not implemented", () => {
