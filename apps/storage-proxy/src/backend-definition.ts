@@ -3,12 +3,22 @@ import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
 import type { ConcordError, Disk, Environment, MetricDefinition, TimestampUs, Writes } from "@concord/runtime";
 
+/** The clock of a node's plain writes, as its peers see it. */
+export interface SharedClock {
+  /** No timestamp that this node drew is above it. */
+  readonly markUs: TimestampUs;
+  /** The same of a peer: what is drawn from now on is above it. */
+  saw(timestampUs: TimestampUs): void;
+}
+
 export interface BackendOptions<Config> {
   readonly config: Config;
   readonly environment: Environment;
   readonly authenticator: Authenticator;
   /** Timestamps of batches that come without one: the clock of this node's plain writes. */
   readonly drawTimestampUs: () => TimestampUs;
+  /** The same clock, for nodes that share how far theirs came. */
+  readonly writeClock: SharedClock;
   /** What is stored cannot be relied on any more: the process must end and start again. */
   readonly onFailed: (cause: ConcordError) => void;
   /** What the cluster thinks of the nodes of this backend; its own heartbeats when not given. */

@@ -1,5 +1,5 @@
 import type { AtomicRows, Batches, GroupLog, LocalRows, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
-import { ConcordError, type Clock, type Environment, type Random } from "@concord/runtime";
+import { ConcordError, type Clock, type Environment, type Metrics, type Random } from "@concord/runtime";
 import { PageTokens, RowGroups, SchemaCache } from "@concord/schema";
 import type { StorageProxyConfig } from "./config.ts";
 import type { WriteClock } from "./rows/write-clock.ts";
@@ -9,6 +9,7 @@ export interface Context {
   readonly config: StorageProxyConfig;
   readonly clock: Clock;
   readonly random: Random;
+  readonly metrics: Metrics;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
@@ -35,14 +36,14 @@ export interface ContextOptions {
 
 /** Of a backend that has started. */
 export function createContext({ config, environment, backend, writeClock }: ContextOptions): Context {
-  const { clock, random, log, checksum } = environment;
+  const { clock, random, metrics, log, checksum } = environment;
   const { rows, groupLog, batches, localRows, atomicRows, objectMetadata } = backend;
   const schema = new SchemaCache({ rows, timeoutMs: config.readTimeoutMs, log });
   const rowGroups = new RowGroups(rows, config.readTimeoutMs);
   const pageTokens = new PageTokens(checksum);
   const stores = { rows, groupLog, batches, localRows, atomicRows, objectMetadata };
   const admit = async (): Promise<void> => backend.admit?.();
-  return { config, clock, random, ...stores, rowGroups, schema, writeClock, pageTokens, admit };
+  return { config, clock, random, metrics, ...stores, rowGroups, schema, writeClock, pageTokens, admit };
 }
 
 /** Rows of objects, where the backend changes them under conditions (OGD15); UNIMPLEMENTED where it does not. */

@@ -35,6 +35,13 @@ export const LIST_PAGE_MAX = 1000;
  */
 export const TIMESTAMP_AHEAD_MS_MAX = 3_600_000;
 
+/** The write clock's mark is raised this far ahead of its timestamps: one small write in half of that time, and so far a restart may stand ahead. */
+export const WRITE_MARK_AHEAD_US = 1_000_000n;
+/** A write clock further ahead of the machine's than any restart leaves it is reported. */
+export const WRITE_CLOCK_AHEAD_SAID_MS = 5_000;
+/** How often a write is repeated with a newer timestamp when other writers of the row are newer each time. */
+export const WRITE_DRAWS_MAX = 4;
+
 /** Pause between purges of old outcomes. */
 export const PURGE_INTERVAL_MS = 30_000;
 /** Outcomes are kept this much longer than promised: clocks differ. */

@@ -8,7 +8,7 @@ import { OutcomeRetention } from "./rows/outcome-retention.ts";
 import { WriteClock } from "./rows/write-clock.ts";
 import { defineServices } from "./rpc/services.ts";
 
-export interface StorageProxyServiceOptions extends Omit<BackendOptions<StorageProxyConfig>, "drawTimestampUs"> {
+export interface StorageProxyServiceOptions extends Omit<BackendOptions<StorageProxyConfig>, "drawTimestampUs" | "writeClock"> {
   readonly authenticator: Authenticator;
   readonly openBackend: OpenBackend<StorageProxyConfig>;
 }
@@ -38,7 +38,7 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
 
   constructor(options: StorageProxyServiceOptions) {
     this.#options = options;
-    this.#writeClock = new WriteClock(options.environment.clock);
+    this.#writeClock = new WriteClock(options.environment);
   }
 
   get ready(): boolean {
@@ -71,7 +71,7 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     assert(this.#state.kind === "new", "a service starts once");
     this.#state = { kind: "opening" };
     const { environment, authenticator, openBackend } = this.#options;
-    this.#opened = openBackend({ ...this.#options, drawTimestampUs: () => this.#writeClock.draw() });
+    this.#opened = openBackend({ ...this.#options, drawTimestampUs: () => this.#writeClock.draw(), writeClock: this.#writeClock });
     const opened = await this.#opened;
     this.#state = { kind: "opened", opened };
     // The stop waits for it and closes it.
@@ -89,6 +89,7 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     this.#state = { kind: "starting", opened, host };
     try {
       await opened.backend.start(signal);
+      await this.#writeClock.open(opened.backend.writeMark);
       signal.throwIfAborted();
     } catch (thrown) {
       await this.stop();

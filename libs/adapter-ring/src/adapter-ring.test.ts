@@ -255,7 +255,14 @@ test("hello and copy: wrong token: UNAUTHENTICATED; right one: the peer's words"
   peer.answers.Copy = async () => ({ entries: [{ key: bytes(1), value: bytes(2) }], done: true, lastKey: bytes(1) });
   const hello = await peer.session().hello(TIMEOUT_MS, true);
   assert.deepEqual([hello.node, hello.formed, hello.members, hello.knowsCaller], ["n2", true, ["a", "b"], true]);
-  const introduced = { node: "n1", members: ["n1", "n2", "n3"], formed: true, protocol: RING_PROTOCOL, incarnation: "1f" };
+  const introduced = {
+    node: "n1",
+    members: ["n1", "n2", "n3"],
+    formed: true,
+    protocol: RING_PROTOCOL,
+    incarnation: "1f",
+    writeClockUs: 0n,
+  };
   assert.deepEqual(peer.requests[0]!.request, introduced);
   const page = await peer.session().copy(bytes(), 10, TIMEOUT_MS);
   assert.deepEqual(plain([page.entries[0]!.key, page.entries[0]!.value, page.lastKey]), [bytes(1), bytes(2), bytes(1)]);

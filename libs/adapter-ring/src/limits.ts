@@ -5,7 +5,7 @@
  * 6 = copies of rows name the receiver's newest collection of tombstones, which an earlier node would not refuse.
  * What a version is made of is recorded in `apps/storage-proxy/src/test/protocol-versions.json`, and a test compares.
  */
-export const RING_PROTOCOL = 6;
+export const RING_PROTOCOL = 7;
 /** Metadata of every call but Hello, which tells it in its message. */
 export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */

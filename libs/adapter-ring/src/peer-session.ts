@@ -2,6 +2,7 @@ import { ReplicaService, type CopyResponse, type HelloResponse } from "@concord/
 import { bearer, callUnary, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
 import {
   ConcordError,
+  timestampUsOf,
   toConcordError,
   type Channel,
   type Clock,
@@ -10,6 +11,7 @@ import {
   type Metrics,
   type Span,
   type Timer,
+  type TimestampUs,
   type Transport,
 } from "@concord/runtime";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, RING_PROTOCOL, RING_PROTOCOL_KEY, SILENCE_MS_MIN } from "./limits.ts";
@@ -29,6 +31,13 @@ export interface PeerSessionOptions {
   /** This node's name and the ring as it is configured here. */
   readonly self: string;
   readonly members: readonly string[];
+  /** Of this node's plain writes. */
+  readonly writeClock: {
+    /** No timestamp that this node drew is above it. */
+    readonly markUs: TimestampUs;
+    /** The same of the peer. */
+    saw(timestampUs: TimestampUs): void;
+  };
 }
 
 type Contact =
@@ -104,11 +113,12 @@ export class PeerSession {
 
   /** `formed`: our store is part of the ring; the peer remembers it before it answers (TXR4). PERMISSION_DENIED: another version. */
   async hello(timeoutMs: number, formed = false): Promise<HelloResponse> {
-    const { self, members, incarnation } = this.#options;
-    const request = { node: self, members, formed, protocol: RING_PROTOCOL, incarnation };
+    const { self, members, incarnation, writeClock } = this.#options;
+    const request = { node: self, members, formed, protocol: RING_PROTOCOL, incarnation, writeClockUs: writeClock.markUs };
     try {
       const response = await callUnary(this.#channel, ReplicaService.methods.Hello, request, { timeoutMs, metadata: this.#metadata });
       checkProtocol(this.name, response.protocol, self);
+      writeClock.saw(timestampUsOf(response.writeClockUs));
       this.#found();
       return response;
     } catch (thrown) {

@@ -1,6 +1,6 @@
 import type { LogPosition } from "@concord/ports";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
-import { seqOf, type Seq } from "@concord/runtime";
+import { seqOf, timestampUsOf, type Seq, type TimestampUs } from "@concord/runtime";
 import type { ReadRowRangeRequest } from "@concord/protos-storage";
 import type { PeerSession } from "./peer-session.ts";
 
@@ -22,8 +22,8 @@ export class RemoteRowReplica implements RowReplica, GroupReplica {
     return this.#peer.collection;
   }
 
-  async applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void> {
-    await this.#peer.call("applyRows", { mutations }, timeoutMs);
+  async applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<TimestampUs> {
+    return timestampUsOf((await this.#peer.call("applyRows", { mutations }, timeoutMs)).supersededUs);
   }
 
   async applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean> {

@@ -128,6 +128,8 @@ export interface Page<R> {
   readonly rows: R[];
   /** Give it back as `pageToken`; undefined = this was the last page. */
   readonly next: Uint8Array | undefined;
+  /** Of a write of one row of a plain table: see WriteResult. */
+  readonly superseded?: boolean;
 }
 
 /** Where a commit stands in its group's history. */
@@ -194,6 +196,14 @@ export type Outcome =
   | { readonly kind: "aborted" }
   /** Older than outcomes are kept. */
   | { readonly kind: "expired" };
+
+export interface WriteResult {
+  /**
+   * The row of a plain table holds newer cells, so a part of the write has no effect, or something of the row outlives its deletion: another writer was
+   * newer, or a clock stood ahead. The client has repeated it above them already, unless copies of it may have been under way.
+   */
+  readonly superseded: boolean;
+}
 
 export interface BatchOptions extends CallOptions {
   /** Default true. False: skip the log and its guarantee (LB12). */
@@ -346,10 +356,10 @@ export interface ConcordClient {
   queryRows<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): AsyncIterable<R>;
 
   /** Writes one row: of a plain table at a storage-proxy, of a transactional one as a one-statement transaction (TX8). */
-  write(write: Write, options?: CallOptions): Promise<void>;
-  insert(table: string, row: object, options?: CallOptions): Promise<void>;
-  update(table: string, row: object, options?: CallOptions): Promise<void>;
-  delete(table: string, key: Fields, options?: CallOptions): Promise<void>;
+  write(write: Write, options?: CallOptions): Promise<WriteResult>;
+  insert(table: string, row: object, options?: CallOptions): Promise<WriteResult>;
+  update(table: string, row: object, options?: CallOptions): Promise<WriteResult>;
+  delete(table: string, key: Fields, options?: CallOptions): Promise<WriteResult>;
   /**
    * A logged batch of plain-table writes: if any part takes effect, all will (LB11). Repeats once with the same id and timestamp when
    * the log write timed out or the connection broke (LB4). BATCH_TIMEOUT means: logged, will be completed; do not undo it (LB6).

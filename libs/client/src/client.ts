@@ -24,6 +24,7 @@ import type {
   TypedValue,
   Value,
   Write,
+  WriteResult,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
@@ -174,7 +175,9 @@ export class RoutingClient implements ConcordClient {
     };
     if (isSelect(cql)) return this.#page<R>(await storage.read("query", request, options.timeoutMs));
     try {
-      return await this.#page<R>(await storage.statement(request, options.timeoutMs));
+      const answer = await storage.statement(request, options.timeoutMs);
+      const page = await this.#page<R>(answer);
+      return answer.superseded ? { ...page, superseded: true } : page;
     } catch (thrown) {
       const error = toClientError(thrown);
       if (error.code !== "USE_TRANSACTION") throw error;
@@ -194,21 +197,25 @@ export class RoutingClient implements ConcordClient {
     });
   }
 
-  async write(write: Write, options: CallOptions = {}): Promise<void> {
+  async write(write: Write, options: CallOptions = {}): Promise<WriteResult> {
     const table = await this.#context.directory.table(tableNameOf(write));
-    if (table.kind === "plain") await this.#context.storage.write(writeMessage(table, write), options.timeoutMs);
-    else await this.execute([write], options);
+    if (table.kind === "plain") {
+      const { superseded } = await this.#context.storage.write(writeMessage(table, write), options.timeoutMs);
+      return { superseded };
+    }
+    await this.execute([write], options);
+    return { superseded: false };
   }
 
-  insert(table: string, row: object, options: CallOptions = {}): Promise<void> {
+  insert(table: string, row: object, options: CallOptions = {}): Promise<WriteResult> {
     return this.write({ insert: table, row: row as Fields }, options);
   }
 
-  update(table: string, row: object, options: CallOptions = {}): Promise<void> {
+  update(table: string, row: object, options: CallOptions = {}): Promise<WriteResult> {
     return this.write({ update: table, row: row as Fields }, options);
   }
 
-  delete(table: string, key: Fields, options: CallOptions = {}): Promise<void> {
+  delete(table: string, key: Fields, options: CallOptions = {}): Promise<WriteResult> {
     return this.write({ delete: table, key }, options);
   }
 

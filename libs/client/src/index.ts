@@ -34,6 +34,7 @@ export type {
   TypedValue,
   Value,
   Write,
+  WriteResult,
 } from "./api.ts";
 export { connect } from "./connect.ts";
 export { connectThrough, type ClientContext } from "./connect-through.ts";

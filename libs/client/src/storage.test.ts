@@ -101,6 +101,28 @@ test("write: timed out: repeated elsewhere with the same timestamp", async () =>
   assert.notEqual(first!.address, second!.address);
 });
 
+const timestampsOf = (cluster: FakeCluster): bigint[] => cluster.requests(RowsService.methods.Write).map(({ timestampUs }) => timestampUs);
+
+test("write: the row has cells of a clock that stood ahead: sent once more, for the server to draw above them", async () => {
+  const { cluster, db } = await connected();
+  cluster.newerCellsUs = cluster.clock.nowUs() + 3_540_000_000n;
+  assert.deepEqual(await cluster.clock.until(db.insert("notes", NOTE)), { superseded: false });
+  assert.deepEqual(await cluster.clock.until(db.delete("notes", { place: NOTE.place, at: NOTE.at })), { superseded: false });
+  const [first, second, third, fourth] = timestampsOf(cluster);
+  assert.deepEqual([second, fourth], [0n, 0n]);
+  assert.ok(first! > 0n && third! > first!);
+});
+
+test("write: superseded after an earlier copy that may have had its effect: reported, not sent again above what came since", async () => {
+  const { cluster, db } = await connected();
+  cluster.newerCellsUs = cluster.clock.nowUs() + 3_540_000_000n;
+  cluster.fail("write", "WRITE_TIMEOUT");
+  assert.deepEqual(await cluster.clock.until(db.insert("notes", NOTE)), { superseded: true });
+  const timestamps = timestampsOf(cluster);
+  assert.equal(timestamps.length, 2);
+  assert.equal(timestamps[0], timestamps[1]);
+});
+
 test("[TX8] query: a write of a transactional table in CQL: sent on as a one-statement transaction", async () => {
   const { cluster, db } = await connected();
   cluster.fail("query", "USE_TRANSACTION");

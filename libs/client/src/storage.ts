@@ -9,7 +9,7 @@ import {
 } from "@concord/protos-storage";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { newTimeId, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
-import type { BatchOptions, BatchResult, CommitToken } from "./api.ts";
+import type { BatchOptions, BatchResult, CommitToken, WriteResult } from "./api.ts";
 import { SEEN_GROUPS_MAX } from "./limits.ts";
 import { clientError, toClientError, withFacts, withoutEffect } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
@@ -28,6 +28,14 @@ export interface StorageOptions {
   readonly speculationDelayMs: number;
   readonly timeoutMs: number;
 }
+
+interface AskPlan extends Pick<HedgedCall<unknown>, "addresses" | "delayMs" | "again"> {
+  /** Before each copy that is sent. */
+  readonly onAsk?: () => void;
+}
+
+/** Certainly without effect, and worth another try. */
+const isHarmless = (error: ConcordClientError): boolean => error.retryable && error.applied === "no";
 
 type StorageService = RowsService | BatchService;
 
@@ -81,21 +89,51 @@ export class Storage {
   }
 
   /** A plain write with its timestamp made here, so that repeating it at another proxy changes nothing. */
-  async write(write: RowWriteInit, timeoutMs: number | undefined): Promise<void> {
+  write(write: RowWriteInit, timeoutMs: number | undefined): Promise<WriteResult> {
     const request: WriteRequestInit = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
-    await this.#ask(RowsService, "write", request, timeoutMs, {
+    const plan = {
       addresses: this.#nodesTwice(),
       delayMs: this.#options.speculationDelayMs,
-      again: (error) => error.retryable,
-    });
+      again: (error: ConcordClientError) => error.retryable,
+    };
+    return this.#aboveNewer(
+      timeoutMs,
+      plan,
+      (leftMs, each) => this.#ask(RowsService, "write", request, leftMs, each),
+      (leftMs, each) => this.#ask(RowsService, "write", { ...request, timestampUs: 0n }, leftMs, each),
+    );
   }
 
   /** A CQL statement that is no SELECT: each proxy would draw its own now() and uuid(), so a further one is asked only while nothing happened. */
   statement(request: QueryRequestInit, timeoutMs: number | undefined): Promise<QueryResponse> {
     const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
     const complete: QueryRequestInit = { ...request, timestampUs: this.#timestampUs(), batchId };
-    const again = (error: ConcordClientError): boolean => error.retryable && error.applied === "no";
-    return this.#ask(RowsService, "query", complete, timeoutMs, { addresses: this.#nodesTwice(), delayMs: 0, again });
+    const plan = { addresses: this.#nodesTwice(), delayMs: 0, again: isHarmless };
+    return this.#aboveNewer(
+      timeoutMs,
+      plan,
+      (leftMs, each) => this.#ask(RowsService, "query", complete, leftMs, each),
+      (leftMs, each) => this.#ask(RowsService, "query", { ...request, timestampUs: 0n }, leftMs, each),
+    );
+  }
+
+  /**
+   * A write that lost to newer cells (of a clock that stood ahead, or of another writer in this moment) is sent once more, for the server to draw its
+   * timestamp above them. Not when several copies of it may be on their way: one of them may have had its effect, and another client's write come
+   * after it, which must not be covered (I9).
+   */
+  async #aboveNewer<Answer extends WriteResult>(
+    timeoutMs: number | undefined,
+    plan: AskPlan,
+    first: (leftMs: number, plan: AskPlan) => Promise<Answer>,
+    drawn: (leftMs: number, plan: AskPlan) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { clock } = this.#options;
+    const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
+    let asked = 0;
+    const answer = await first(deadlineAtMs - clock.monotonicMs(), { ...plan, onAsk: () => (asked += 1) });
+    if (!answer.superseded || asked > 1) return answer;
+    return drawn(deadlineAtMs - clock.monotonicMs(), { ...plan, delayMs: 0, again: isHarmless });
   }
 
   /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke, or beside a slow first. */
@@ -131,7 +169,7 @@ export class Storage {
     operation: O,
     request: CallRequest<S, O>,
     timeoutMs: number | undefined,
-    plan: Pick<HedgedCall<unknown>, "addresses" | "delayMs" | "again">,
+    plan: AskPlan,
   ): Promise<CallResponse<S, O>> {
     const { clock } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
@@ -139,7 +177,10 @@ export class Storage {
       ...plan,
       clock,
       budget: this.#hedges,
-      ask: (address, signal) => this.#call(address, service, operation, request, deadlineAtMs, signal),
+      ask: (address, signal) => {
+        plan.onAsk?.();
+        return this.#call(address, service, operation, request, deadlineAtMs, signal);
+      },
       slow: (address) => this.#pool.failed(address),
     });
   }

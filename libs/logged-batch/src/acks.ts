@@ -10,7 +10,7 @@ export interface Acks {
 }
 
 /** Waits for `needed` of the calls; settles early when they cannot come any more, and at the time-out. Never rejects. */
-export function waitForAcks(clock: Clock, timeoutMs: number, needed: number, calls: readonly Promise<void>[]): Promise<Acks> {
+export function waitForAcks(clock: Clock, timeoutMs: number, needed: number, calls: readonly Promise<unknown>[]): Promise<Acks> {
   assert(needed >= 1 && needed <= calls.length, "what is needed can come");
   return new Promise((resolve) => {
     const failures: ConcordError[] = [];

@@ -32,8 +32,8 @@ export interface BatchLogReplica {
 export interface BatchRows {
   /** False: the last contact failed and no new one was made since. */
   readonly reachable: boolean;
-  /** Resolves when every mutation is merged and synced. */
-  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  /** Resolves when every mutation is merged and synced. A batch's timestamp is fixed: what it lost to changes nothing. */
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<unknown>;
 }
 
 /** One node of the ring; every node holds every row. */

@@ -1,5 +1,5 @@
 import type { LogPosition } from "@concord/ports";
-import { assert, type Seq } from "@concord/runtime";
+import { assert, type Seq, type TimestampUs } from "@concord/runtime";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
 
 /** The rows of this node: quorum's LocalRowReplica is one. */
@@ -7,7 +7,8 @@ export interface LocalRows<Range, Page> {
   readonly name: string;
   readonly reachable: boolean;
   readonly collection: string | undefined;
-  applyRows(mutations: readonly Uint8Array[]): Promise<void>;
+  /** As quorum's replicas: the newest stored timestamp that a part of some mutation lost to, 0 = none did. */
+  applyRows(mutations: readonly Uint8Array[]): Promise<TimestampUs>;
   applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean>;
   readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
   readRowRange(range: Range, timeoutMs: number, after: readonly LogPosition[]): Promise<Page>;
@@ -41,7 +42,7 @@ export class DecidedRows<Range extends { readonly from: Uint8Array; readonly to:
   }
 
   /** Writes merge by timestamp with what comes later: they wait for nothing. */
-  applyRows(mutations: readonly Uint8Array[]): Promise<void> {
+  applyRows(mutations: readonly Uint8Array[]): Promise<TimestampUs> {
     return this.#options.rows.applyRows(mutations);
   }
 

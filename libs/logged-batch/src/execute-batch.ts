@@ -142,7 +142,7 @@ async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<voi
 }
 
 /** As for plain writes: what one replica may have, the others are to have. */
-async function hintMissed(ring: BatchRing, batch: PreparedBatch, createdMs: number, applies: readonly Promise<void>[]): Promise<void> {
+async function hintMissed(ring: BatchRing, batch: PreparedBatch, createdMs: number, applies: readonly Promise<unknown>[]): Promise<void> {
   const results = await Promise.allSettled(applies);
   const mayBeThere = results.some((result) => result.status === "fulfilled" || toConcordError(result.reason).applied !== "no");
   const missing = ring.nodes.filter((node, at) => results[at]!.status === "rejected" && node.name !== ring.self);

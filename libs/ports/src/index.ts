@@ -79,6 +79,6 @@ export type {
   RowStore,
 } from "./row-store.ts";
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
-export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend } from "./storage-backend.ts";
+export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend, type WriteMark } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
 export type { BackingStore, DerivedWrite, Store } from "./store.ts";

@@ -1,4 +1,4 @@
-import type { Seq } from "@concord/runtime";
+import type { Seq, TimestampUs } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { Mutation, RowImage, RowKey } from "./rows.ts";
 
@@ -35,6 +35,11 @@ export type ReadConsistency = "quorum" | "serial";
 export interface RowOptions {
   /** Milliseconds until the call fails; above 0. */
   readonly timeoutMs: number;
+  /**
+   * Of a write: called once before it resolves when a replica that counted held newer cells, so that a part of the write has no effect; with the
+   * newest of their timestamps. An engine that merges unseen never calls it.
+   */
+  readonly onSuperseded?: (newestUs: TimestampUs) => void;
 }
 
 /** Where a commit stands in its group's history. */

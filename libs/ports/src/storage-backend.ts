@@ -1,6 +1,7 @@
 import type { Batches } from "./batches.ts";
 import type { GroupLog } from "./group-log.ts";
 import type { ObjectMetadata } from "./object-metadata.ts";
+import type { TimestampUs } from "@concord/runtime";
 import type { AtomicRows, LocalRows, RowStore } from "./row-store.ts";
 
 /**
@@ -9,6 +10,14 @@ import type { AtomicRows, LocalRows, RowStore } from "./row-store.ts";
  */
 export const OUTCOMES_TABLE = "concord_outcomes";
 export const OUTCOME_BUCKET_MS = 60_000;
+
+/** A timestamp that a node keeps on its own disk: none that it has acknowledged for a plain write, as it drew them, is above it. */
+export interface WriteMark {
+  /** 0 = none was kept yet. CORRUPT_DATA. */
+  load(): Promise<TimestampUs>;
+  /** Durable when it resolves. STORE_FAILED. */
+  raise(toUs: TimestampUs): Promise<void>;
+}
 
 /**
  * Where storage-proxy keeps its data: an engine behind the ports. A backend is opened by a function of its own, which binds its
@@ -28,6 +37,8 @@ export interface StorageBackend {
   readonly atomicRows?: AtomicRows;
   /** Undefined: no replica is in this process. */
   readonly localRows?: LocalRows;
+  /** Read once `start` has resolved. Undefined: the engine keeps nothing of this node. */
+  readonly writeMark?: WriteMark;
   /**
    * Refuses with STORAGE_FULL, applied no, while there is too little space for new data. Reads and deletes are not to ask. Undefined: the
    * engine measures its disks itself.

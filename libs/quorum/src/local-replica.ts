@@ -51,15 +51,17 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
    * CORRUPT_DATA (applied: unknown) when a mutation or a stored row fails its check. TIMESTAMP_OUT_OF_RANGE: a mutation is as old as a deletion that
    * is forgotten here (I12).
    */
-  async applyRows(mutations: readonly Uint8Array[]): Promise<void> {
+  async applyRows(mutations: readonly Uint8Array[]): Promise<TimestampUs> {
     const { forgotten } = this.#options;
-    if (!(await this.#apply(mutations, (oldestUs) => oldestUs <= forgotten.newestUs))) throw writtenTooLate(this.name, forgotten.newestUs);
+    const supersededUs = await this.#apply(mutations, (oldestUs) => oldestUs <= forgotten.newestUs);
+    if (supersededUs === undefined) throw writtenTooLate(this.name, forgotten.newestUs);
+    return supersededUs;
   }
 
   /** CORRUPT_DATA as `applyRows`. */
-  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
+  async applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
     const { forgotten } = this.#options;
-    return this.#apply(mutations, () => collection !== forgotten.collection);
+    return (await this.#apply(mutations, () => collection !== forgotten.collection)) !== undefined;
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
@@ -101,10 +103,10 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     return this.#options.catchUp(group, seq, timeoutMs);
   }
 
-  /** False: refused. */
-  async #apply(mutations: readonly Uint8Array[], refuses: (oldestUs: TimestampUs) => boolean): Promise<boolean> {
+  /** As `applyRows`; undefined: refused. */
+  async #apply(mutations: readonly Uint8Array[], refuses: (oldestUs: TimestampUs) => boolean): Promise<TimestampUs | undefined> {
     const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum, refuses));
-    if (reply.kind !== "corrupt") return reply.kind === "applied";
+    if (reply.kind !== "corrupt") return reply.kind === "applied" ? reply.supersededUs : undefined;
     const { storedKeys } = reply;
     assert(storedKeys.length > 0, "I5: a refused write names the damaged rows");
     for (const storedKey of storedKeys) this.#options.onDamaged?.(storedKey);

@@ -17,11 +17,13 @@ import {
   ConcordError,
   SEQ_NONE,
   silentMetrics,
+  TIMESTAMP_ZERO,
   toConcordError,
   type Checksum,
   type Clock,
   type Metrics,
   type Seq,
+  type TimestampUs,
 } from "@concord/runtime";
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
@@ -149,7 +151,7 @@ export class QuorumRowStore implements RowStore {
     const chunks = chunksOf(mutations);
     const results = await Promise.all(chunks.map((chunk) => this.#applyChunk(chunk, options.timeoutMs)));
     const failed = results.filter((result) => result.kind === "too-few");
-    if (failed.length === 0) return;
+    if (failed.length === 0) return noteSuperseded(results, options);
     const untouched = failed.length === chunks.length && failed.every(neverApplied);
     throw writeError(failed[0]!, this.#quorum, untouched);
   }
@@ -163,7 +165,7 @@ export class QuorumRowStore implements RowStore {
     return Promise.reject(new ConcordError("USE_TRANSACTION", "the ring has no conditional writes; use a transaction"));
   }
 
-  #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<void>> {
+  #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<TimestampUs>> {
     assert(chunk.length > 0, "a message to a replica has mutations");
     const calls = this.#replicas.map((replica) => replica.applyRows(chunk, timeoutMs));
     const noted = this.#noteMissed(chunk, calls).finally(() => this.#writing.delete(noted));
@@ -171,10 +173,10 @@ export class QuorumRowStore implements RowStore {
     return gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum });
   }
 
-  async #noteMissed(chunk: readonly Uint8Array[], calls: readonly Promise<void>[]): Promise<void> {
+  async #noteMissed(chunk: readonly Uint8Array[], calls: readonly Promise<unknown>[]): Promise<void> {
     const results = await Promise.allSettled(calls);
     assert(results.length === this.#replicas.length, "I7: the calls to all replicas have ended");
-    const mayBeThere = (result: PromiseSettledResult<void>): boolean =>
+    const mayBeThere = (result: PromiseSettledResult<unknown>): boolean =>
       result.status === "fulfilled" || toConcordError(result.reason).applied !== "no";
     if (!results.some(mayBeThere)) return;
     results.forEach((result, at) => {
@@ -402,6 +404,17 @@ async function whileStale<Result>(read: () => Promise<Result>): Promise<Result> 
       if (tries === READ_TRIES_MAX || !areStaleCopies(toConcordError(thrown))) throw thrown;
     }
   }
+}
+
+/** A newer cell that was acknowledged is held by a replica of every majority: one that counted has said so (I13). */
+function noteSuperseded(results: readonly Gathered<TimestampUs>[], { onSuperseded }: RowOptions): void {
+  if (onSuperseded === undefined) return;
+  let newestUs = TIMESTAMP_ZERO;
+  for (const result of results) {
+    if (result.kind === "too-few") continue;
+    for (const { value } of result.answers) if (value > newestUs) newestUs = value;
+  }
+  if (newestUs > TIMESTAMP_ZERO) onSuperseded(newestUs);
 }
 
 type UnsureRow = MergedRow & { readonly place: LogPlace };

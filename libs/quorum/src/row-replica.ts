@@ -1,5 +1,5 @@
 import type { LogPosition } from "@concord/ports";
-import type { Seq } from "@concord/runtime";
+import type { Seq, TimestampUs } from "@concord/runtime";
 
 /** Bounds of stored row keys (without namespace); a page of a range. */
 export interface ReplicaRange {
@@ -29,8 +29,11 @@ export interface RowReplica {
   readonly reachable: boolean;
   /** Names its newest collection of tombstones as far as it is known here; undefined: not known. To be noted before copies are read. */
   readonly collection: string | undefined;
-  /** What a client wrote. Resolves when every mutation is merged and synced. TIMESTAMP_OUT_OF_RANGE: as old as a deletion it has forgotten (I12). */
-  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  /**
+   * What a client wrote. Resolves when every mutation is merged and synced: with the newest stored timestamp that a part of one of them lost to, 0 =
+   * none did (I13). TIMESTAMP_OUT_OF_RANGE: as old as a deletion it has forgotten (I12).
+   */
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<TimestampUs>;
   /**
    * What replicas had, read after the replica had named this collection. False: nothing is merged, tombstones may have been dropped there since:
    * they must be read anew (I11).

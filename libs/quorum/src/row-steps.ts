@@ -1,11 +1,12 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyValueOperation, RowImage, StoreStep } from "@concord/ports";
-import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
-import { assert, ConcordError, type Checksum, type TimestampUs } from "@concord/runtime";
+import { decodeImage, decodeMutation, encodeImage, imageOf, mergeImages, mutationRowKey, supersedingUs } from "@concord/rows";
+import { assert, ConcordError, TIMESTAMP_ZERO, type Checksum, type TimestampUs } from "@concord/runtime";
 import { openRow, quarantine, sealMerged, storedRowKey } from "./stored-row.ts";
 
 export type ApplyRowsReply =
-  | { readonly kind: "applied" }
+  /** The newest stored timestamp that kept a part of some mutation from having its effect; 0 = none did (I13). */
+  | { readonly kind: "applied"; readonly supersededUs: TimestampUs }
   /** By the caller; nothing is applied. */
   | { readonly kind: "refused" }
   /** Rows of these keys could not be merged: what is stored fails its check and was quarantined. The others are applied. */
@@ -33,36 +34,41 @@ export function applyRowsStep(
       assert(loaded.length === changes.length, "I1: a step merges into what it has loaded");
       const persist: KeyValueOperation[] = [];
       const corrupt: Uint8Array[] = [];
+      let supersededUs = TIMESTAMP_ZERO;
       changes.forEach(({ storedKey, image }, at) => {
         const effect = mergeRow(storedKey, loaded[at], image, checksum);
         if (effect.kind === "corrupt") corrupt.push(storedKey);
+        else if (effect.supersededUs > supersededUs) supersededUs = effect.supersededUs;
         if (effect.kind !== "unchanged") persist.push(effect.operation);
       });
       assert(persist.length >= corrupt.length, "I5: a damaged row is kept in quarantine");
-      return { persist, reply: corrupt.length === 0 ? { kind: "applied" } : { kind: "corrupt", storedKeys: corrupt } };
+      return { persist, reply: corrupt.length === 0 ? { kind: "applied", supersededUs } : { kind: "corrupt", storedKeys: corrupt } };
     },
   };
 }
 
 type RowEffect =
-  | { readonly kind: "unchanged" }
-  | { readonly kind: "merged"; readonly operation: KeyValueOperation }
+  | { readonly kind: "unchanged"; readonly supersededUs: TimestampUs }
+  | { readonly kind: "merged"; readonly supersededUs: TimestampUs; readonly operation: KeyValueOperation }
   | { readonly kind: "corrupt"; readonly operation: KeyValueOperation };
 
 function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change: RowImage, checksum: Checksum): RowEffect {
-  const put = (body: Uint8Array): RowEffect => ({
+  const put = (body: Uint8Array, supersededUs: TimestampUs): RowEffect => ({
     kind: "merged",
+    supersededUs,
     operation: { kind: "put", key: storedKey, value: sealMerged(body, checksum) },
   });
   const rowKey = storedKey.subarray(1);
-  if (stored === undefined) return put(encodeImage(change, rowKey));
+  if (stored === undefined) return put(encodeImage(change, rowKey), TIMESTAMP_ZERO);
   try {
     const { image, place } = openRow(stored, checksum);
-    const merged = encodeImage(mergeImages(decodeImage(image), change), rowKey);
-    if (compareBytes(image, merged) === 0) return { kind: "unchanged" };
+    const before = decodeImage(image);
+    const merged = encodeImage(mergeImages(before, change), rowKey);
+    const supersededUs = supersedingUs(before, change);
+    if (compareBytes(image, merged) === 0) return { kind: "unchanged", supersededUs };
     // Put by log order and merged by time do not mix (I6).
     if (place !== undefined) throw followsFromLog(change.key.table, place.group);
-    return put(merged);
+    return put(merged, supersededUs);
   } catch (thrown) {
     if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA")
       return { kind: "corrupt", operation: quarantine(storedKey, stored) };

@@ -6,7 +6,7 @@ import { HINT_BYTES_PER_MS, HINT_POLL_MS } from "./limits.ts";
 export interface HintedPeer {
   readonly name: string;
   readonly reachable: boolean;
-  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<void>;
+  applyRows(mutations: readonly Uint8Array[], timeoutMs: number): Promise<unknown>;
 }
 
 export interface HintDeliveryOptions {

@@ -1,4 +1,4 @@
-export { emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage } from "./row-image.ts";
+export { emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage, supersedingUs } from "./row-image.ts";
 export {
   decodeImage,
   decodeMutation,

@@ -61,6 +61,33 @@ export function newestTimestamp(image: RowImage): TimestampUs {
   return newest;
 }
 
+/**
+ * The newest timestamp in `stored` that keeps a part of `change` from having its effect; 0 = all of it has. A deletion has it wherever the row is
+ * dead afterwards, so a newer deletion does not keep it from anything.
+ */
+export function supersedingUs(stored: RowImage, change: RowImage): TimestampUs {
+  let newest = TIMESTAMP_ZERO;
+  const noted = (timestampUs: TimestampUs | undefined): void => {
+    if (timestampUs !== undefined && timestampUs > newest) newest = timestampUs;
+  };
+  const { deletedAtUs, markerUs } = change;
+  const isHidden = (timestampUs: TimestampUs): boolean => stored.deletedAtUs !== undefined && stored.deletedAtUs >= timestampUs;
+  if (markerUs !== undefined && stored.markerUs === undefined && isHidden(markerUs)) noted(stored.deletedAtUs);
+  change.cells.forEach((cell, column) => {
+    const present = stored.cells.get(column);
+    if (present !== undefined && compareValues(present.value, cell.value) === 0) return;
+    if (present !== undefined && newerCell(present, cell) !== cell) noted(present.timestampUs);
+    else if (cell.value !== null && isHidden(cell.timestampUs)) noted(stored.deletedAtUs);
+  });
+  // A deletion before the change's own cells makes way for them: what outlives it is a cell that the change does not write.
+  if (deletedAtUs === undefined) return newest;
+  if (stored.markerUs !== undefined && stored.markerUs > deletedAtUs && markerUs === undefined) noted(stored.markerUs);
+  stored.cells.forEach(({ timestampUs, value }, column) => {
+    if (value !== null && timestampUs > deletedAtUs && !change.cells.has(column)) noted(timestampUs);
+  });
+  return newest;
+}
+
 export function sameImage(left: RowImage | undefined, right: RowImage | undefined): boolean {
   if (left === undefined || right === undefined) return left === right;
   if (left.deletedAtUs !== right.deletedAtUs || left.markerUs !== right.markerUs || left.cells.size !== right.cells.size) return false;

@@ -18,7 +18,7 @@ import { replicaService } from "./rpc/replica-service.ts";
 
 /** Opens this node's store. Its peers are answered Hello from the moment the services are mounted (I1). */
 export async function openRing(options: BackendOptions<RingConfig>): Promise<OpenedBackend> {
-  const { config, environment, authenticator, drawTimestampUs, onFailed } = options;
+  const { config, environment, authenticator, drawTimestampUs, writeClock, onFailed } = options;
   const { clock, log, metrics, transport } = environment;
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
@@ -31,7 +31,7 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
     throw thrown;
   });
   const { incarnation } = store;
-  const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation };
+  const shared = { transport, clock, log, metrics, peerToken: config.peerToken, self: config.nodeName, members, incarnation, writeClock };
   const sessions = others.map(({ name, address }) => new PeerSession({ ...shared, name, address }));
   const peers = sessions.map((session) => ({
     session,
@@ -44,7 +44,7 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const failures = options.failures ?? heartbeats?.failures ?? new VerdictRelay();
   const space = new RingSpace({ own, peers: sessions, clock });
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, space, drawTimestampUs, onFailed });
-  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space, writes });
+  const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space, writes, writeClock });
   service.setState("serving");
   return { backend, services: [service, ...(heartbeats?.services ?? [])], replicas: () => backend.replicas(), writes };
 }

@@ -95,6 +95,7 @@ class TestedRing {
       environment,
       authenticator: tokenAuthenticator([{ token: PEER_TOKEN, role: "peer" }]),
       drawTimestampUs: () => (lastUs = plusUs(lastUs, 1n)),
+      writeClock: { markUs: lastUs, saw: () => undefined },
       onFailed: (cause) => {
         throw cause;
       },

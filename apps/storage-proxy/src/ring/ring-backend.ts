@@ -1,6 +1,6 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { FailureObserver } from "@concord/failure-detection";
-import type { AtomicRows, Batches, GroupLog, LocalRows, RowStore, StorageBackend } from "@concord/ports";
+import type { AtomicRows, Batches, GroupLog, LocalRows, RowStore, StorageBackend, WriteMark } from "@concord/ports";
 import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
@@ -8,6 +8,7 @@ import { purgeOutcomes } from "./purge-outcomes.ts";
 import { ReplicaStatus } from "./replica-status.ts";
 import { openRingNode, type RingNode, type RingNodeOptions } from "./ring-node.ts";
 import type { RingSpace } from "./ring-space.ts";
+import { ringWriteMark } from "./write-mark.ts";
 
 export interface RingBackendOptions extends Omit<RingNodeOptions, "onTooFarBehind" | "hasAllRows"> {
   readonly sessions: readonly PeerSession[];
@@ -62,6 +63,10 @@ export class RingBackend implements StorageBackend {
 
   get batches(): Batches {
     return this.node().batches;
+  }
+
+  get writeMark(): WriteMark {
+    return ringWriteMark(this.#options.store, this.node().engine, this.#options.environment.checksum);
   }
 
   get localRows(): LocalRows {

@@ -50,14 +50,16 @@ export interface CheckedBatch {
  * another node, which does not know the id, it would draw a newer one and cover what was written since (LBD8).
  */
 export async function runBatch(proxy: Context, batch: CheckedBatch): Promise<BatchResult> {
-  const { batches, clock, random } = proxy;
+  const { batches, clock, random, writeClock } = proxy;
   if (batch.writes.some(({ kind }) => kind !== "delete")) await proxy.admit();
   if (batch.batchId.length > 0 && batch.timestampUs === 0n)
     throw new ConcordError("BATCH_INVALID", "a batch that brings its id brings its timestamp too: a repeat has both");
   const id = batch.batchId.length === 0 ? newTimeId(clock, random) : timeIdFromBytes(batch.batchId);
   const timestampUs = batch.timestampUs === 0n ? undefined : checkTimestamp(proxy, batch.timestampUs);
   const { writes, unlogged, span } = batch;
-  return batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(writes, atUs), unlogged, span });
+  const result = await batches.execute({ id, timestampUs, mutationsAt: (atUs) => netBatch(writes, atUs), unlogged, span });
+  if (timestampUs === undefined) await writeClock.whenDurable(result.timestampUs).catch(() => undefined);
+  return result;
 }
 
 /** The net image of a row may need the tick before (LBD14). */

@@ -17,7 +17,13 @@ const BINDS_MAX = 4096;
 
 type Answer = AnswerOf<RowsService, "Query">;
 /** Each kind of statement fills its own fields. */
-const NOTHING: Answer = { rows: undefined, nextPageToken: undefined, timestampUs: undefined, schemaVersion: undefined };
+const NOTHING: Answer = {
+  rows: undefined,
+  nextPageToken: undefined,
+  timestampUs: undefined,
+  schemaVersion: undefined,
+  superseded: undefined,
+};
 
 /** One CQL statement: plain tables, or a SELECT on any (TX24). It compiles to the same plan as a structured request. */
 export function queryHandler(serving: Serving, writes: Writes = WRITES_TAKEN): Handler<RowsService, "Query"> {
@@ -85,7 +91,7 @@ async function write(serving: Serving, { request, context }: Execution, planned:
   const { config, clock } = serving();
   refuseTransactional(planned.tableKind, planned.write.table);
   const timeoutMs = budgetMs(context, clock, config.writeTimeoutMs);
-  return { ...NOTHING, timestampUs: await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs) };
+  return { ...NOTHING, ...(await applyWrite(serving(), planned.write, planned.timestampUs ?? request.timestampUs, timeoutMs)) };
 }
 
 async function batch(serving: Serving, { request }: Execution, planned: Extract<WritePlan, { kind: "batch" }>): Promise<Answer> {

@@ -9,15 +9,17 @@ interface Event {
 /** Time that moves only when nothing else is left to do in this process. */
 export class VirtualClock implements Clock {
   #nowMs = 1_800_000_000_000;
+  /** How far the wall clock is off; the monotonic one never steps. */
+  wallOffMs = 0;
   #order = 0;
   readonly #events: Event[] = [];
 
   nowMs(): number {
-    return this.#nowMs;
+    return this.#nowMs + this.wallOffMs;
   }
 
   nowUs(): bigint {
-    return BigInt(this.#nowMs) * 1000n;
+    return BigInt(this.nowMs()) * 1000n;
   }
 
   monotonicMs(): number {

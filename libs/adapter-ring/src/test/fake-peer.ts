@@ -2,7 +2,7 @@
 import type { UnaryMethod } from "@concord/protos";
 import { ReplicaService } from "@concord/protos-storage";
 import { fakeService, MemoryTransport, tokenAuthenticator, type FakeAnswers, type Service, type UnaryName } from "@concord/rpc";
-import { silentLog, silentMetrics, type Clock, type Listener, type Timer } from "@concord/runtime";
+import { silentLog, silentMetrics, TIMESTAMP_ZERO, type Clock, type Listener, type Timer } from "@concord/runtime";
 import { PeerSession, RING_PROTOCOL } from "../index.ts";
 
 export const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -78,6 +78,7 @@ export class FakePeer {
       incarnation: "1f",
       self: "n1",
       members: ["n1", "n2", "n3"],
+      writeClock: { markUs: TIMESTAMP_ZERO, saw: () => undefined },
     });
   }
 

@@ -133,6 +133,8 @@ export class FakeCluster {
   upperMaster = "c2";
   /** Under which every group is served. */
   epoch = 1n;
+  /** Rows hold cells as new as this: what clients stamp below it is superseded. */
+  newerCellsUs = 0n;
   /** Coordinators that take calls and answer none. */
   readonly frozen = new Set<string>();
   readonly #watches = new Set<() => void>();
@@ -246,8 +248,9 @@ export class FakeCluster {
         ReadRange: ({ pageSize, pageToken }) => this.#page(pageSize, pageToken),
         Query: ({ pageSize, pageToken }) => this.#page(pageSize, pageToken),
         Write: ({ write, timestampUs }): WriteResponse => {
+          if (timestampUs !== 0n && timestampUs < this.newerCellsUs) return { timestampUs, superseded: true };
           this.#write([write!]);
-          return { timestampUs };
+          return { timestampUs, superseded: false };
         },
       }),
       this.#service(address, BatchService, {

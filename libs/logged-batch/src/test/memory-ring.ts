@@ -356,7 +356,10 @@ function storedRows(node: MemoryNode, runner: StepRunner): DecidedRowsOptions<ne
     name: node.name,
     reachable: true,
     collection: "none",
-    applyRows: async (mutations) => void (await runner.submit(applyRowsStep(mutations, checksum))),
+    applyRows: async (mutations) => {
+      await runner.submit(applyRowsStep(mutations, checksum));
+      return TIMESTAMP_ZERO;
+    },
     applyCopies: () => Promise.reject(new Error("no test repairs a row")),
     readRows: (keys) =>
       runner.submit({

@@ -2,7 +2,7 @@
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { LogPosition, StepRunner, StoreStep } from "@concord/ports";
-import { ConcordError, SEQ_NONE, silentLog, type Clock, type Seq, type Timer } from "@concord/runtime";
+import { ConcordError, SEQ_NONE, silentLog, type Clock, type Seq, type Timer, type TimestampUs } from "@concord/runtime";
 import { Forgotten, LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
 
 export const checksum = (bytes: Uint8Array): number => crc32(bytes);
@@ -119,7 +119,7 @@ export class TestReplica implements RowReplica {
     return this.forgotten.collection;
   }
 
-  applyRows(mutations: readonly Uint8Array[]): Promise<void> {
+  applyRows(mutations: readonly Uint8Array[]): Promise<TimestampUs> {
     return this.#call(`apply ${mutations.length}`, () => this.#local.applyRows(mutations));
   }
 

@@ -2,7 +2,8 @@ import { checkProtocol, RING_PROTOCOL } from "@concord/adapter-ring";
 import type { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
-import { toConcordError, type Log } from "@concord/runtime";
+import { isTimestampUs, toConcordError, type Log } from "@concord/runtime";
+import type { SharedClock } from "../../backend-definition.ts";
 import { knowsPeer, peerKnown } from "../formation/marker.ts";
 import { malformed } from "@concord/rows-wire";
 
@@ -14,6 +15,8 @@ export interface HelloOptions {
   readonly formed: () => boolean;
   /** Told before the caller is answered. */
   readonly heardOf: (node: string, incarnation: string) => void;
+  /** Of this node's plain writes: each node draws above what the other has drawn. */
+  readonly writeClock: SharedClock;
   readonly log: Log;
 }
 
@@ -22,7 +25,7 @@ export function helloHandler(options: HelloOptions): Handler<ReplicaService, "He
   /** By peer: the version that it was refused for last. It asks again and again, and the log says so once. */
   const refused = new Map<string, number>();
   return async (request) => {
-    const { node, members, store, log } = options;
+    const { node, members, store, writeClock, log } = options;
     const isPeer = members.includes(request.node) && request.node !== node;
     try {
       checkProtocol(request.node, request.protocol, node);
@@ -37,9 +40,11 @@ export function helloHandler(options: HelloOptions): Handler<ReplicaService, "He
     refused.delete(request.node);
     const sameRing = request.members.length === members.length && members.every((member, at) => request.members[at] === member);
     options.heardOf(request.node, request.incarnation);
+    if (!isTimestampUs(request.writeClockUs)) throw malformed("the caller's write clock is no timestamp");
+    writeClock.saw(request.writeClockUs);
     const knowsCaller = await knowsPeer(store, request.node);
     // Remembered before it is answered: the caller serves from then on.
     if (request.formed && sameRing && !knowsCaller) await store.batch([peerKnown(request.node)], { sync: true });
-    return { node, formed: options.formed(), members, knowsCaller, protocol: RING_PROTOCOL };
+    return { node, formed: options.formed(), members, knowsCaller, protocol: RING_PROTOCOL, writeClockUs: writeClock.markUs };
   };
 }

@@ -15,10 +15,9 @@ export function applyRowsHandler(node: () => RingNode): Handler<ReplicaService, 
     const { localRows, forgotten } = node();
     if (request.copies) {
       const areTaken = await localRows.applyCopies(request.mutations, request.collection);
-      return { stale: !areTaken, collection: forgotten.collection };
+      return { stale: !areTaken, collection: forgotten.collection, supersededUs: undefined };
     }
-    await localRows.applyRows(request.mutations);
-    return { stale: undefined, collection: undefined };
+    return { stale: undefined, collection: undefined, supersededUs: await localRows.applyRows(request.mutations) };
   };
 }
 

@@ -3,6 +3,7 @@ import { ReplicaService } from "@concord/protos-storage";
 import type { KeyValue } from "@concord/ports";
 import type { HandlerContext, Role, Service } from "@concord/rpc";
 import { define, type DefineOptions } from "../../rpc/define.ts";
+import type { SharedClock } from "../../backend-definition.ts";
 import type { RingBackend, RingSource } from "../ring-backend.ts";
 import type { RingNode } from "../ring-node.ts";
 import type { RingSpace } from "../ring-space.ts";
@@ -19,6 +20,7 @@ export interface ReplicaServiceOptions extends DefineOptions {
   readonly store: KeyValue;
   readonly backend: RingBackend;
   readonly space: RingSpace;
+  readonly writeClock: SharedClock;
 }
 
 const PEER: readonly Role[] = ["peer"];
@@ -28,13 +30,13 @@ const PEER: readonly Role[] = ["peer"];
  * the LogRead of a recovering peer are answered once its logs are open, every other call once it is part of the ring: STARTING before (I1).
  */
 export function replicaService(options: ReplicaServiceOptions): Service {
-  const { name, members, store, backend, space } = options;
+  const { name, members, store, backend, space, writeClock } = options;
   const { log } = options.environment;
   const node = (): RingNode => backend.node();
   const source = (): RingSource => backend.source();
   const heardOf = (peer: string, incarnation: string): void => backend.heardOf(peer, incarnation);
   return define(options, ReplicaService, {
-    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf, log }) },
+    Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf, writeClock, log }) },
     Space: ofOurVersion(() => ({ low: space.isLow })),
     Copy: ofOurVersion(copyHandler(source, store)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
