@@ -1,9 +1,10 @@
 import type { Clock, Random, Transport } from "@concord/runtime";
 import type { ConcordClient, ConnectOptions } from "./api.ts";
-import { clientError, toClientError } from "./client-error.ts";
+import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import { RoutingClient } from "./client.ts";
 import { Connections } from "./connections.ts";
 import { Directory } from "./directory.ts";
+import type { ConcordClientError } from "./errors.ts";
 import { HedgeBudget } from "./hedged-call.ts";
 import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS, STANDBY_DELAY_MS } from "./limits.ts";
 import { WorkerMessages } from "./messages.ts";
@@ -32,7 +33,7 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     if (hasRows) await directory.refreshSchema(0n);
   } catch (thrown) {
     connections.close();
-    throw toClientError(thrown);
+    throw connectError(toClientError(thrown), [...coordinators, ...storageProxies], timeoutMs);
   }
   const watch = new TopologyWatch({ connections, clock, onTopology: (topology) => directory.heard(topology) });
   if (directory.topology.coordinators.length > 1) watch.follow(directory.coordinators());
@@ -51,4 +52,12 @@ export async function connectThrough(options: ConnectOptions, context: ClientCon
     random,
     timeoutMs,
   });
+}
+
+/** Connecting reads only, so nothing was applied, whatever became of its calls. */
+function connectError(error: ConcordClientError, addresses: readonly string[], timeoutMs: number): ConcordClientError {
+  const { code, message, metadata, cause } = withoutEffect(error);
+  if (code !== "CONNECTION_LOST" && code !== "DEADLINE_EXCEEDED") return withoutEffect(error);
+  const asked = `${addresses.join(", ")} did not answer within ${timeoutMs} ms (${message})`;
+  return clientError(code, `cannot connect: ${asked}; check the addresses, and that the servers run`, { applied: "no", metadata, cause });
 }

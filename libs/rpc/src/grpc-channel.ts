@@ -1,4 +1,4 @@
-import { Client, Metadata as GrpcMetadata, type ClientDuplexStream, type ServiceError } from "@grpc/grpc-js";
+import { Client, Metadata as GrpcMetadata, status as GrpcStatus, type ClientDuplexStream, type ServiceError } from "@grpc/grpc-js";
 import {
   ConcordError,
   type CallOptions,
@@ -8,6 +8,7 @@ import {
   type MethodDescriptor,
   type StreamOptions,
 } from "@concord/runtime";
+import { GrpcConnections } from "./grpc-connections.ts";
 import { fromServiceError } from "./grpc-errors.ts";
 import { channelOptions, messageBytesMax, type GrpcCredentials, type GrpcTransportOptions } from "./grpc-options.ts";
 import { encodeRequest } from "./messages.ts";
@@ -19,12 +20,18 @@ const asIs = (bytes: Buffer): Bytes => bytes;
 
 /** A channel to one address; connects at the first call and again after a loss. */
 export function connectGrpc(address: string, options: GrpcTransportOptions, { channel: credentials }: GrpcCredentials): Channel {
-  const client = new Client(address, credentials(address), channelOptions(options, address));
+  const connections = new GrpcConnections(options.clock, address);
+  const client = new Client(address, credentials(address), { ...channelOptions(options, address), ...connections.channelOption });
+  const probe = (): void => connections.probe();
   return {
     address,
-    unary: (method, request, call) => callUnary(client, method, request, call, options),
+    unary: (method, request, call) => callUnary(client, method, request, call, { ...options, probe }),
     stream: (method, call) => new ChannelStream(client, method, call),
-    close: () => client.close(),
+    probe,
+    close: () => {
+      client.close();
+      connections.close();
+    },
   };
 }
 
@@ -33,7 +40,7 @@ function callUnary(
   method: MethodDescriptor,
   request: object,
   call: CallOptions,
-  options: GrpcTransportOptions,
+  options: GrpcTransportOptions & { readonly probe: () => void },
 ): Promise<object> {
   return new Promise((resolve, reject) => {
     const bytes = encodeRequest(method, request, messageBytesMax(options));
@@ -42,6 +49,7 @@ function callUnary(
     const deadline = options.clock.nowMs() + call.timeoutMs;
     const finish = (error: ServiceError | null, response?: Bytes): void => {
       call.signal?.removeEventListener("abort", cancel);
+      if (error?.code === GrpcStatus.DEADLINE_EXCEEDED) options.probe();
       if (error !== null) reject(fromServiceError(error));
       else settleDecoded(method, response!, resolve, reject);
     };

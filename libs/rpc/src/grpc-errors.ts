@@ -26,8 +26,16 @@ export function fromServiceError(error: ServiceError): ConcordError {
 /** A status that no Concord server wrote: made by grpc-js on either side, or by something between. */
 function fromBareStatus(error: ServiceError): ConcordError {
   const { code, applied } = meaningOf(error);
+  const text = error.details || error.message;
   const metadata = { status: GrpcStatus[error.code] ?? String(error.code) };
-  return new ConcordError(code, error.details || error.message, { applied, metadata, cause: error });
+  return new ConcordError(code, isUnconnected(error) ? UNCONNECTED : text, { applied, metadata, cause: error });
+}
+
+const UNCONNECTED = "the deadline passed before the server could be connected to";
+
+/** grpc-js names the step that the deadline interrupted: this one comes before a connection. */
+function isUnconnected({ code, details }: ServiceError): boolean {
+  return code === GrpcStatus.DEADLINE_EXCEEDED && details.endsWith("Waiting for LB pick");
 }
 
 interface Meaning {
@@ -49,6 +57,7 @@ const MEANINGS: ReadonlyMap<GrpcStatus, Meaning> = new Map<GrpcStatus, Meaning>(
 
 function meaningOf(error: ServiceError): Meaning {
   if (error.code === GrpcStatus.RESOURCE_EXHAUSTED && error.details === BROKEN_OFF) return { code: "OVERLOADED", applied: "unknown" };
+  if (isUnconnected(error)) return { code: "DEADLINE_EXCEEDED", applied: "no" };
   if (neverReceived(error)) return { code: "CONNECTION_LOST", applied: "no" };
   return MEANINGS.get(error.code) ?? { code: "INTERNAL", applied: "unknown" };
 }
@@ -59,6 +68,7 @@ const BROKEN_OFF = "Bandwidth exhausted or memory limit exceeded";
 /** grpc-js says so only in the text: the request was not put on a connection, or the server refused its stream unread (HTTP/2). */
 const NEVER_RECEIVED: readonly string[] = [
   "No connection established",
+  "Channel closed before call started",
   "Name resolution failed",
   "Stream refused by server",
   "Write error: Stream closed with error code NGHTTP2_REFUSED_STREAM",

@@ -70,6 +70,10 @@ class NearestChannel implements Channel {
     return this.#channel().stream(method, options);
   }
 
+  probe(): void {
+    this.#far?.probe?.();
+  }
+
   close(): void {
     this.#near?.close();
     this.#far?.close();

@@ -314,15 +314,19 @@ export class SessionClient<S extends ServiceContract<object>> {
   /** Ends the calls whose time is over; answers the earliest deadline of the others. */
   #expire(nowMs: number): number {
     let nextAtMs = Infinity;
+    let hasExpired = false;
     const expireOf = (calls: Iterable<Call>): void => {
       for (const call of calls) {
         if (call.state === "settled") continue;
-        if (call.deadlineAtMs <= nowMs) this.#settle(call, expired(call));
-        else if (call.deadlineAtMs < nextAtMs) nextAtMs = call.deadlineAtMs;
+        if (call.deadlineAtMs <= nowMs) {
+          hasExpired = true;
+          this.#settle(call, expired(call));
+        } else if (call.deadlineAtMs < nextAtMs) nextAtMs = call.deadlineAtMs;
       }
     };
     if (this.#state.kind === "connected") expireOf(this.#state.connection.sent.values());
     expireOf(this.#queue);
+    if (hasExpired) this.#options.channel.probe?.();
     return nextAtMs;
   }
 

@@ -54,6 +54,9 @@ export interface Channel {
   readonly address: string;
   unary(method: MethodDescriptor, request: object, options: CallOptions): Promise<object>;
   stream(method: MethodDescriptor, options: StreamOptions): MessageStream;
+  /** Ends a connection whose other side fell silent, with its calls: called when a call had no answer in its time. Absent where none can. */
+  probe?(): void;
+  /** Ends connection attempts at once; calls in flight within a second. */
   close(): void;
 }
 
