@@ -6,7 +6,6 @@ import { openLevel } from "@concord/adapter-level";
 import { tokensOf } from "@concord/config";
 import {
   createPartitionWorker,
-  ID_HEADER,
   readOrigin,
   type IdHash,
   type PartitionWorker,
@@ -25,7 +24,7 @@ import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake"
 import { isListed, outputBytesOf, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest, type Forward } from "./ingest/ingest.ts";
-import { pipelinePolicy, placer } from "./ingest/message-ids.ts";
+import { pipelineSources, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
 import { SOLE, type Ownership } from "./partitions/ownership.ts";
 import { sourceRules } from "./ingest/source-rules.ts";
@@ -245,8 +244,8 @@ function workersOf(
   const owner = `${config.nodeName}/${toHex(environment.random.bytes(INCARNATION_BYTES))}`;
   const options = {
     owner,
-    idSource: { kind: "header", name: ID_HEADER },
-    missingId: pipelinePolicy(idSourceOf(config.idSource), config.missingId),
+    idSources: pipelineSources(idSourceOf(config.idSource)),
+    missingId: config.missingId,
     page: config.log === "kafka" ? KAFKA_PAGE : { messages: BATCH_MESSAGES_MAX, bytes: BATCH_BYTES_MAX },
     window: {
       idsPerSegment: Math.ceil(config.windowIdsMax / WINDOW_SEGMENTS),

@@ -121,11 +121,15 @@ export const dedupWorkerSchema = z
       .string()
       .regex(ID_SOURCE_PATTERN, "expected none, key, content, header:NAME or json:NAME.NAME")
       .default("none")
-      .describe("where the id of a message without one is found: none, key, content, header:NAME or json:NAME.NAME"),
+      .describe(
+        "where the id of a message without one is found: none, key, content, header:NAME or json:NAME.NAME; on Kafka also of messages that producers write to the input topic, where the header concord-id counts first",
+      ),
     missingId: z
       .enum(["make", "pass", "hash", "dead-letter"])
       .default("make")
-      .describe("a message whose id is not found gets a new one, is passed on, is known by its content, or goes to the dead letters"),
+      .describe(
+        "a message whose id is not found gets a new one (in the input topic of Kafka: PARTITION-OFFSET), is passed on, is known by its content, or goes to the dead letters",
+      ),
     sources: z
       .array(source)
       .max(SOURCES_MAX)
@@ -179,6 +183,13 @@ export const dedupWorkerSchema = z
       if (config.log === "kafka" && config[key] !== undefined)
         refuse(key, "is the embedded log's: on Kafka set retention.ms of the output topic");
     }
+    // Producers of the topic do not pass Ingest, which makes ids: every repetition of theirs would come through as a new message.
+    if (config.log === "kafka" && config.idSource === "none" && config.missingId === "make")
+      refuse(
+        "idSource",
+        "say where messages that producers write to kafkaInputTopic have their ids: key, json:NAME, content or header:NAME, " +
+          "or header:concord-id when all come by Ingest or with that header; or set missingId to what happens to those without that header",
+      );
     for (const message of sourceProblems(config)) refuse("sources", message);
     if (config.workers.length > 1) for (const [key, message] of sharingProblems(config)) refuse(key, message);
     const topics = new Set([config.kafkaInputTopic, config.kafkaOutputTopic, config.kafkaDeadLettersTopic]);

@@ -90,8 +90,8 @@ class Life {
     const log = await openEmbeddedLog({ ...environment, ...folder });
     const workers = stores.map((held, partition) => {
       const page = { messages: 1 + below(9), bytes: 1 << 20 };
-      const idSource = { kind: "header", name: ID_HEADER } as const;
-      const options = { partition, owner: "worker", idSource, missingId: "dead-letter", page, window: WINDOW } as const;
+      const idSources = [{ kind: "header", name: ID_HEADER }] as const;
+      const options = { partition, owner: "worker", idSources, missingId: "dead-letter", page, window: WINDOW } as const;
       return createPartitionWorker(options, { log: this.#guard(log), stores: this.#guard<typeof held>(held), hash: idHash, environment });
     });
     for (const worker of workers) worker.start().catch(() => undefined);

@@ -197,6 +197,17 @@ test("[DDD10] worker: output removed that the window is not rebuilt without: the
   await fixture.service.stop();
 });
 
+test("config: Kafka, ids made here and no source of the ids of other producers: refused, and says what to set", () => {
+  const kafka = { log: "kafka", kafkaBrokers: ["k:1"] };
+  const refused = dedupWorkerSchema.safeParse(kafka);
+  assert.deepEqual(
+    refused.error?.issues.map(({ path }) => path),
+    [["idSource"]],
+  );
+  for (const more of [{ idSource: "key" }, { idSource: "header:concord-id" }, { missingId: "pass" }, { missingId: "dead-letter" }])
+    assert.ok(dedupWorkerSchema.safeParse({ ...kafka, ...more }).success, JSON.stringify(more));
+});
+
 test("config: settings: limits at and beyond, sources of ids", () => {
   const parses = (key: string, value: unknown): boolean => dedupWorkerSchema.safeParse({ [key]: value }).success;
   for (const [key, good, bad] of [

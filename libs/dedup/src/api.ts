@@ -14,6 +14,8 @@ export type IdSource =
 export type MissingIdPolicy =
   /** It is published and never compared. */
   | "pass"
+  /** It is published with an id made of its partition and input offset, the same one however often it is processed, and never compared. */
+  | "make"
   /** Its content is its id. */
   | "hash"
   /** It goes to the dead letters with its reason. */
@@ -68,7 +70,8 @@ export interface WorkerOptions {
   readonly partition: number;
   /** Names this process to the log: two that run at once differ. */
   readonly owner: string;
-  readonly idSource: IdSource;
+  /** Where the ids of input messages are found: the first source that has one. */
+  readonly idSources: readonly IdSource[];
   readonly missingId: MissingIdPolicy;
   /** One batch of the processing loop. */
   readonly page: PageLimits;

@@ -72,23 +72,42 @@ const NONE = { key: Uint8Array.of(), value: utf8('{"id":"from json"}'), headers:
 test("[DDD8] source: header, key, JSON path, content", () => {
   const message = { ...NONE, key: utf8("from key"), headers: [{ name: "h", value: utf8("from header") }] };
   const given = (text: string) => ({ kind: "given" as const, id: utf8(text) });
-  assert.deepEqual(idExtractor({ kind: "header", name: "h" }, "pass")(message), given("from header"));
-  assert.deepEqual(idExtractor({ kind: "key" }, "pass")(message), given("from key"));
-  const json = idExtractor({ kind: "json", path: ["id"] }, "pass")(message);
+  assert.deepEqual(idExtractor([{ kind: "header", name: "h" }], "pass")(message), given("from header"));
+  assert.deepEqual(idExtractor([{ kind: "key" }], "pass")(message), given("from key"));
+  const json = idExtractor([{ kind: "json", path: ["id"] }], "pass")(message);
   assert.equal(json.kind === "given" && textOf(json.id), "from json");
-  assert.deepEqual(idExtractor({ kind: "content" }, "pass")(message), { kind: "content" });
+  assert.deepEqual(idExtractor([{ kind: "content" }], "pass")(message), { kind: "content" });
 });
 
 test("[DDD8] missing id: passed, hashed or quarantined, by configuration", () => {
   const source = { kind: "header", name: "h" } as const;
-  assert.deepEqual(idExtractor(source, "pass")(NONE), { kind: "none" });
-  assert.deepEqual(idExtractor(source, "hash")(NONE), { kind: "content" });
-  assert.deepEqual(idExtractor(source, "dead-letter")(NONE), { kind: "dead-letter", reason: "no header h" });
+  assert.deepEqual(idExtractor([source], "pass")(NONE), { kind: "none" });
+  assert.deepEqual(idExtractor([source], "hash")(NONE), { kind: "content" });
+  assert.deepEqual(idExtractor([source], "dead-letter")(NONE), { kind: "dead-letter", reason: "no header h" });
 });
 
 test("[DDD8] id: empty, at and above its limit", () => {
-  const extract = idExtractor({ kind: "key" }, "dead-letter");
+  const extract = idExtractor([{ kind: "key" }], "dead-letter");
   assert.equal(extract(NONE).kind, "dead-letter");
   assert.equal(extract({ ...NONE, key: new Uint8Array(ID_BYTES_MAX) }).kind, "given");
   assert.equal(extract({ ...NONE, key: new Uint8Array(ID_BYTES_MAX + 1) }).kind, "dead-letter");
+});
+
+test("[DDD8] several sources: the first that has an id counts; one with an unusable id decides, since the next source's may be another message's", () => {
+  const extract = idExtractor([{ kind: "header", name: "concord-id" }, { kind: "key" }, { kind: "json", path: ["id"] }], "dead-letter");
+  const withHeader = (value: Uint8Array) => ({ ...NONE, key: utf8("from key"), headers: [{ name: "concord-id", value }] });
+  assert.deepEqual(extract(withHeader(utf8("from header"))), { kind: "given", id: utf8("from header") });
+  assert.deepEqual(extract({ ...NONE, key: utf8("from key") }), { kind: "given", id: utf8("from key") });
+  assert.deepEqual(extract(withHeader(new Uint8Array(ID_BYTES_MAX + 1))), {
+    kind: "dead-letter",
+    reason: "the id has more than 256 bytes",
+  });
+  const both = idExtractor(
+    [
+      { kind: "header", name: "concord-id" },
+      { kind: "json", path: ["no"] },
+    ],
+    "dead-letter",
+  );
+  assert.deepEqual(both(NONE), { kind: "dead-letter", reason: "no header concord-id, no text at no" });
 });

@@ -8,8 +8,8 @@ import { ID_BYTES_MAX } from "./limits.ts";
 export type MessageId =
   | { readonly kind: "given"; readonly id: Uint8Array }
   | { readonly kind: "content" }
-  /** It passes, never compared. */
-  | { readonly kind: "none" }
+  /** It passes, never compared; `made` is the id that it gets (missing id: make). */
+  | { readonly kind: "none"; readonly made?: Uint8Array }
   | { readonly kind: "dead-letter"; readonly reason: string };
 
 export type ExtractId = (message: NewMessage) => MessageId;
@@ -17,15 +17,19 @@ export type ExtractId = (message: NewMessage) => MessageId;
 type Found =
   | { readonly kind: "given"; readonly id: Uint8Array }
   | { readonly kind: "content" }
-  | { readonly kind: "missing"; readonly reason: string };
+  /** `isAbsent`: the source has nothing at all, so the next source counts. A source with an unusable id decides: its id may differ from the next one's. */
+  | { readonly kind: "missing"; readonly reason: string; readonly isAbsent: boolean };
 
-/** The id of each message by a source's configuration (DDD8). Never throws: no message stalls its partition. */
-export function idExtractor(source: IdSource, missing: MissingIdPolicy): ExtractId {
-  const find = finder(source);
+/**
+ * The id of each message by the first of the sources that has one (DDD8). Never throws: no message stalls its partition.
+ */
+export function idExtractor(sources: readonly IdSource[], missing: MissingIdPolicy): ExtractId {
+  const finders = sources.map(finder);
   return (message) => {
-    const found = checked(find(message));
+    const found = firstFound(finders, message);
     if (found.kind !== "missing") return found;
     switch (missing) {
+      case "make":
       case "pass":
         return { kind: "none" };
       case "hash":
@@ -38,12 +42,27 @@ export function idExtractor(source: IdSource, missing: MissingIdPolicy): Extract
   };
 }
 
-function finder(source: IdSource): (message: NewMessage) => Found {
+type Finder = (message: NewMessage) => Found;
+
+function firstFound(finders: readonly Finder[], message: NewMessage): Found {
+  const reasons: string[] = [];
+  for (const find of finders) {
+    const found = checked(find(message));
+    if (found.kind !== "missing") return found;
+    reasons.push(found.reason);
+    if (!found.isAbsent) break;
+  }
+  return missing(reasons.join(", "), false);
+}
+
+const missing = (reason: string, isAbsent: boolean): Found => ({ kind: "missing", reason, isAbsent });
+
+function finder(source: IdSource): Finder {
   switch (source.kind) {
     case "header":
       return (message) => {
         const header = message.headers.find((each) => each.name === source.name);
-        return header === undefined ? { kind: "missing", reason: `no header ${source.name}` } : { kind: "given", id: header.value };
+        return header === undefined ? missing(`no header ${source.name}`, true) : { kind: "given", id: header.value };
       };
     case "key":
       return (message) => ({ kind: "given", id: message.key });
@@ -53,7 +72,7 @@ function finder(source: IdSource): (message: NewMessage) => Found {
       return (message) => {
         const text = findJsonText(message.value, path);
         if (text.kind === "found") return { kind: "given", id: text.bytes };
-        return { kind: "missing", reason: text.kind === "missing" ? `no text at ${name}` : "not JSON" };
+        return missing(text.kind === "missing" ? `no text at ${name}` : "not JSON", true);
       };
     }
     case "content":
@@ -65,7 +84,7 @@ function finder(source: IdSource): (message: NewMessage) => Found {
 
 function checked(found: Found): Found {
   if (found.kind !== "given") return found;
-  if (found.id.length === 0) return { kind: "missing", reason: "the id is empty" };
-  if (found.id.length > ID_BYTES_MAX) return { kind: "missing", reason: `the id has more than ${ID_BYTES_MAX} bytes` };
+  if (found.id.length === 0) return missing("the id is empty", false);
+  if (found.id.length > ID_BYTES_MAX) return missing(`the id has more than ${ID_BYTES_MAX} bytes`, false);
   return found;
 }

@@ -38,7 +38,8 @@ export function withOrigin(message: NewMessage, id: MessageId, inputOffset: bigi
     .finish();
   assert(value.length === ORIGIN_BYTES, "DD9: an origin that is written is one that is read");
   const headers: MessageHeader[] = message.headers.filter((header) => !isOurs(header.name));
-  if (id.kind === "given") headers.push({ name: ID_HEADER, value: id.id });
+  const shown = id.kind === "given" ? id.id : id.kind === "none" ? id.made : undefined;
+  if (shown !== undefined) headers.push({ name: ID_HEADER, value: shown });
   headers.push({ name: ORIGIN_HEADER, value });
   if (id.kind === "dead-letter") headers.push({ name: REASON_HEADER, value: encoder.encode(id.reason) });
   return { key: message.key, value: message.value, headers, timestampMs: message.timestampMs };
@@ -61,7 +62,7 @@ export function readOrigin(message: NewMessage): MessageOrigin | undefined {
   const reason = headerOf(message, REASON_HEADER);
   return {
     inputOffset: origin.inputOffset,
-    id: origin.kind === "given" ? headerOf(message, ID_HEADER) : undefined,
+    id: headerOf(message, ID_HEADER),
     source: headerOf(message, SOURCE_HEADER),
     reason: reason === undefined ? undefined : decoder.decode(reason),
   };

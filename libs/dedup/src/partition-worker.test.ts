@@ -535,8 +535,10 @@ const BAD_OPTIONS: readonly (readonly [string, Parameters<typeof fixture>[0], st
   ["too short segments", { worker: { window: { ...OPTIONS.window, idsPerSegment: 15 } } }, "LIMIT_EXCEEDED"],
   ["too many segments", { worker: { window: { ...OPTIONS.window, segmentsMax: 65 } } }, "LIMIT_EXCEEDED"],
   ["too much memory", { worker: { window: { ...OPTIONS.window, idsPerSegment: 16 * 1024 * 1024, segmentsMax: 64 } } }, "LIMIT_EXCEEDED"],
-  ["a header without a name", { worker: { idSource: { kind: "header", name: "" } } }, "MALFORMED_REQUEST"],
-  ["an empty path", { worker: { idSource: { kind: "json", path: [] } } }, "LIMIT_EXCEEDED"],
+  ["a header without a name", { worker: { idSources: [{ kind: "header", name: "" }] } }, "MALFORMED_REQUEST"],
+  ["an empty path", { worker: { idSources: [{ kind: "json", path: [] }] } }, "LIMIT_EXCEEDED"],
+  ["no source of ids", { worker: { idSources: [] } }, "LIMIT_EXCEEDED"],
+  ["too many sources of ids", { worker: { idSources: Array.from({ length: 9 }, () => ({ kind: "key" as const })) } }, "LIMIT_EXCEEDED"],
 ];
 
 for (const [what, parts, code] of BAD_OPTIONS) {

@@ -10,11 +10,14 @@ import { headerOf, ID_HEADER, readStoredOrigin, SOURCE_HEADER } from "./origin.t
 import { SourceMasks } from "./source-masks.ts";
 import type { OutputIds, Window } from "./window.ts";
 
+const utf8 = new TextEncoder();
+
 /** Finds and packs the ids of messages, each as one of its source (DDD13), with one window's key. */
 export class IdReader {
   readonly #partition: number;
   readonly #partitions: number;
   readonly #extract: ExtractId;
+  readonly #makes: boolean;
   readonly #keys: IdKeys;
   readonly #hash: IdHash;
   readonly #masks: SourceMasks;
@@ -22,7 +25,8 @@ export class IdReader {
   constructor(options: WorkerOptions, partitions: number, idKey: Uint8Array, hash: IdHash) {
     this.#partition = options.partition;
     this.#partitions = partitions;
-    this.#extract = idExtractor(options.idSource, options.missingId);
+    this.#extract = idExtractor(options.idSources, options.missingId);
+    this.#makes = options.missingId === "make";
     this.#keys = idKeys(idKey);
     this.#hash = hash;
     this.#masks = new SourceMasks(this.#keys, hash);
@@ -33,6 +37,7 @@ export class IdReader {
     const words = new Uint32Array(messages.length * ID_WORDS);
     const ids = messages.map((message, index): ReadId => {
       const id = this.#extract(message);
+      if (id.kind === "none" && this.#makes) return { kind: "none", made: utf8.encode(`${this.#partition}-${message.offset}`) };
       if (id.kind === "none" || id.kind === "dead-letter") return id;
       const partition = id.kind === "given" ? partitionOfId(id.id, this.#partitions) : partitionOfBytes(message.value, this.#partitions);
       if (partition !== this.#partition) return { kind: "misrouted", partition };

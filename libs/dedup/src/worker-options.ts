@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import type { IdSource, SnapshotOptions, WindowOptions, WorkerOptions } from "./api.ts";
 import {
   FILTER_BITS_PER_ID,
+  ID_SOURCES_MAX,
   IDS_PER_SEGMENT_MAX,
   IDS_PER_SEGMENT_MIN,
   JSON_PATH_MAX,
@@ -36,7 +37,8 @@ export function checkWorkerOptions(options: WorkerOptions, partitions: number, s
   checkRange("window.segmentsMax", window.segmentsMax, 1, SEGMENTS_MAX);
   checkRange("window.windowMs", window.windowMs, 0, Number.MAX_SAFE_INTEGER);
   checkRange("the window's memory", windowMemoryBytes(window), 0, WINDOW_MEMORY_BYTES_MAX);
-  checkSource(options.idSource);
+  checkRange("sources of ids", options.idSources.length, 1, ID_SOURCES_MAX);
+  for (const source of options.idSources) checkSource(source);
   if (snapshots === undefined) return;
   checkRange("snapshots.kept", snapshots.kept, 1, SNAPSHOTS_KEPT_MAX);
   checkRange("snapshots.everyMs", snapshots.everyMs, SNAPSHOT_EVERY_MS_MIN, Number.MAX_SAFE_INTEGER);

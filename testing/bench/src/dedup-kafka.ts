@@ -169,7 +169,7 @@ function newWorker(log: MessageLog, root: string, partition: number): PartitionW
   const options = {
     partition,
     owner: "bench",
-    idSource: { kind: "header", name: ID_HEADER },
+    idSources: [{ kind: "header", name: ID_HEADER }],
     missingId: "dead-letter",
     page: PAGE,
     window,

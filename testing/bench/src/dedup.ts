@@ -74,7 +74,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
   const window: WindowOptions = { idsPerSegment: Math.ceil(ids / SEGMENTS), segmentsMax: SEGMENTS, windowMs: 0 };
   const messages = Math.ceil(ids * TURNS);
   const worker = createPartitionWorker(
-    { partition: 0, owner: "bench", idSource: { kind: "header", name: ID_HEADER }, missingId: "dead-letter", page: PAGE, window },
+    { partition: 0, owner: "bench", idSources: [{ kind: "header", name: ID_HEADER }], missingId: "dead-letter", page: PAGE, window },
     { log, stores, hash: idHash, environment },
     layout === "source" ? (...all) => SourceWindow.open(...all) : undefined,
   );

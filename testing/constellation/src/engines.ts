@@ -139,6 +139,7 @@ async function applySchema(storageProxy: string, config: CassandraConfig): Promi
 
 interface KafkaConfig {
   readonly log: "kafka";
+  readonly idSource: string;
   readonly kafkaBrokers: readonly string[];
   readonly kafkaPipeline: string;
   readonly kafkaInputTopic: string;
@@ -157,7 +158,15 @@ export interface KafkaNames {
 
 function kafkaConfig(brokers: readonly string[], name: string): KafkaConfig {
   const topics = { kafkaInputTopic: `${name}_input`, kafkaOutputTopic: `${name}_output`, kafkaDeadLettersTopic: `${name}_dead_letters` };
-  return { log: "kafka", kafkaBrokers: brokers, kafkaPipeline: name, ...topics, kafkaReplicasMin: brokers.length, partitions: PARTITIONS };
+  const names = { kafkaPipeline: name, ...topics };
+  return {
+    log: "kafka",
+    idSource: "header:concord-id",
+    kafkaBrokers: brokers,
+    ...names,
+    kafkaReplicasMin: brokers.length,
+    partitions: PARTITIONS,
+  };
 }
 
 /** What the messages of a constellation in `dataFolder`, which has been started, are called on Kafka. */

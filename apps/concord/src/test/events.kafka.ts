@@ -27,6 +27,7 @@ function startWorker(topics: Topics, address: string, more: Readonly<Record<stri
     CONCORD_LISTEN_ADDRESS: address,
     CONCORD_PARTITIONS: "2",
     CONCORD_LOG: "kafka",
+    CONCORD_ID_SOURCE: "header:concord-id",
     CONCORD_KAFKA_BROKERS: JSON.stringify(brokers),
     CONCORD_KAFKA_REPLICAS_MIN: "1",
     CONCORD_KAFKA_PIPELINE: topics.input,

@@ -18,7 +18,18 @@ after(() => workers[Symbol.asyncDispose]());
 function start(topics: Topics, folder: string, failpoint?: string, more: readonly string[] = []): Promise<Started> {
   const names = ["--kafka-input-topic", topics.input, "--kafka-output-topic", topics.output];
   const letters = ["--kafka-dead-letters-topic", topics["dead-letters"]];
-  const kafka = ["--log", "kafka", "--kafka-brokers", brokers.join(","), "--kafka-replicas-min", "1", "--kafka-pipeline", topics.input];
+  const kafka = [
+    "--log",
+    "kafka",
+    "--id-source",
+    "header:concord-id",
+    "--kafka-brokers",
+    brokers.join(","),
+    "--kafka-replicas-min",
+    "1",
+    "--kafka-pipeline",
+    topics.input,
+  ];
   return workers.start({ folder, args: [...kafka, ...names, ...letters, ...more], failpoint });
 }
 

@@ -48,7 +48,7 @@ export function countingRandom(): Random {
 export const OPTIONS: WorkerOptions = {
   partition: 0,
   owner: "worker",
-  idSource: { kind: "header", name: ID_HEADER },
+  idSources: [{ kind: "header", name: ID_HEADER }],
   missingId: "dead-letter",
   page: { messages: 4, bytes: 1 << 20 },
   window: { idsPerSegment: 16, segmentsMax: 3, windowMs: 0 },
