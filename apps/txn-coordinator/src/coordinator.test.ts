@@ -398,3 +398,39 @@ test("stop: open transactions hear DRAINING, commits in flight are answered, eve
   assert.ok(code === "DRAINING" || code === "CONNECTION_LOST", code);
   assert.equal(fixture.coordinators[0]!.ready, false);
 });
+
+test("[TX4] SELECT and Read: by key, by range and by index a row that one transaction read is not written by another before it ends; without a lock it is", async () => {
+  const fixture = await new CoordinatorFixture().start();
+  const client = await withPhotos(fixture);
+  const select = (text: string, ...binds: object[]): object => ({ statement: { text, binds } });
+  const album = { bigintValue: 1n };
+  const reads: readonly (readonly [what: string, method: string, request: object, holds: boolean])[] = [
+    ["SELECT by key", "Query", select("SELECT * FROM photos WHERE album = ? AND photo = ?", album, { bigintValue: 2n }), true],
+    ["SELECT by range", "Query", select("SELECT * FROM photos WHERE album = ?", album), true],
+    ["SELECT by index", "Query", select("SELECT * FROM photos WHERE album = ? AND status = ?", album, { textValue: "public" }), true],
+    ["Read", "Read", { keys: [photoKey(1, 2)] }, true],
+    ["Read without a lock", "Read", { keys: [photoKey(1, 2)], lock: "READ_LOCK_NONE" }, false],
+    [
+      "SELECT by key without a lock",
+      "Query",
+      { ...select("SELECT * FROM photos WHERE album = ? AND photo = ?", album, { bigintValue: 2n }), lock: "READ_LOCK_NONE" },
+      false,
+    ],
+  ];
+  for (const [what, method, request, holds] of reads) {
+    const reader = await opened(client, 1);
+    await client.call(method, { ...reader.next(), ...request });
+    let isWritten = false;
+    const writes = [write("UPDATE", photoKey(1, 2), { status: { textValue: what } })];
+    const written = client.unary("Execute", { transactionId: fixture.id(), writes }).then(() => (isWritten = true));
+    await settle();
+    assert.equal(isWritten, !holds, what);
+    await client.call("Rollback", reader.next());
+    await written;
+    await client.unary("Execute", {
+      transactionId: fixture.id(),
+      writes: [write("UPDATE", photoKey(1, 2), { status: { textValue: "public" } })],
+    });
+  }
+  await fixture.stop();
+});

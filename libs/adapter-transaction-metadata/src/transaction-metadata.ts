@@ -36,6 +36,8 @@ export interface TransactionMetadataOptions {
 
 /** A row that is never written: reads open their transaction with it, so they wait for no writer. */
 const NO_ROW = Uint8Array.of(0);
+/** Reads decide nothing that their own transaction writes: a commit names the versions it expects. */
+const NEWEST = { lock: "none" } as const;
 const CREATE_AGAIN_MS = 200;
 
 /** Metadata rows in ACID transactions of txn-coordinators (OGD16). */
@@ -67,7 +69,7 @@ export class TransactionMetadata implements ObjectMetadata {
     return this.#reading(partition, async (txn) => {
       const rows: (StoredRow | undefined)[] = [];
       for (let at = 0; at < names.length; at += READ_KEYS_MAX)
-        rows.push(...(await txn.readMany<StoredRow>(ROWS, names.slice(at, at + READ_KEYS_MAX))));
+        rows.push(...(await txn.readMany<StoredRow>(ROWS, names.slice(at, at + READ_KEYS_MAX), NEWEST)));
       return rows.map(metadataRow);
     });
   }
@@ -91,7 +93,7 @@ export class TransactionMetadata implements ObjectMetadata {
   readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]> {
     const slots = Array.from({ length: COUNTER_SLOTS }, (_, slot) => counterKey(partition, key, slot));
     return this.#reading(partition, async (txn) => {
-      const rows = await txn.readMany<StoredCounter>(COUNTERS, slots);
+      const rows = await txn.readMany<StoredCounter>(COUNTERS, slots, NEWEST);
       return rows.map(decodeAmounts).reduce(addCounters, []);
     });
   }

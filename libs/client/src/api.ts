@@ -139,6 +139,14 @@ export interface CommitToken {
   readonly timestampUs: bigint;
 }
 
+export interface TransactionReadOptions {
+  /**
+   * "shared", the default: no other transaction writes the row before this one has ended, so what it decides by the row holds when it commits.
+   * "none": the newest committed row, without waiting for its writers; others may change it meanwhile.
+   */
+  readonly lock?: "shared" | "none";
+}
+
 export interface LockOptions {
   /** Default "exclusive". "shared": others may read, none may write. */
   readonly mode?: "exclusive" | "shared";
@@ -166,13 +174,17 @@ export interface Transaction {
   /** Locks a row and reads it (TX25); undefined = there is none. */
   lock<R extends object = Row>(table: string, key: Fields, options?: LockOptions): Promise<R | undefined>;
   lockMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: LockOptions): Promise<(R | undefined)[]>;
-  /** Reads without locking: own writes over what is committed (TX5). */
-  read<R extends object = Row>(table: string, key: Fields): Promise<R | undefined>;
-  readMany<R extends object = Row>(table: string, keys: readonly Fields[]): Promise<(R | undefined)[]>;
+  /** Reads under a shared lock: own writes over what is committed (TX5). To change the row, `lock` it: that waits once instead of twice. */
+  read<R extends object = Row>(table: string, key: Fields, options?: TransactionReadOptions): Promise<R | undefined>;
+  readMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: TransactionReadOptions): Promise<(R | undefined)[]>;
   /** Rows of one partition in key order. No other transaction changes the partition until this one has ended (TXD6). */
   readRange<R extends object = Row>(table: string, range: Range): AsyncIterable<R>;
   /** A SELECT as the transaction sees it (TX28), or an INSERT, UPDATE or DELETE to buffer. */
-  query<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: QueryOptions): Promise<Page<R>>;
+  query<R extends object = Row>(
+    cql: string,
+    binds?: readonly (Value | TypedValue)[],
+    options?: QueryOptions & TransactionReadOptions,
+  ): Promise<Page<R>>;
   /** Buffers; sent at the latest with the commit. */
   insert(table: string, row: object): void;
   /** Buffers the given columns of the row with this key. */

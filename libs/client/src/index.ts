@@ -31,6 +31,7 @@ export type {
   Topology,
   Transaction,
   TransactionOptions,
+  TransactionReadOptions,
   TypedValue,
   Value,
   Write,

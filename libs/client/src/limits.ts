@@ -18,6 +18,10 @@ export const REDIRECTS_MAX = 3;
 export const RESOLVE_BACKOFF: BackoffLimits = { initialMs: 4, maxMs: 256 };
 /** Writes in one message of a transaction; a longer buffer is sent on before the commit. */
 export const WRITES_PER_MESSAGE_MAX = 1000;
+/** Rows in one lock message of a transaction, as servers take them. */
+export const LOCK_KEYS_MAX = 100;
+/** Rows that a transaction read and wrote and its next try locks first; beyond them it reads under shared locks again. */
+export const CHANGED_ROWS_MAX = 1000;
 /** A read, plain write or batch that has no answer after this long is sent to a second storage-proxy too (TXD13). */
 export const SPECULATION_DELAY_MS = 50;
 /** Second copies at once, per call and per second: what they may add to the load of slow servers. */

@@ -15,6 +15,7 @@ export function startOptions(context: TransactionContext, options: TransactionOp
     mode: options.mode ?? "exclusive",
     maxCommitDelayMs: options.maxCommitDelayMs ?? 0,
     freesSpace: options.freesSpace ?? false,
+    changed: new Set(),
     span: options.span,
   };
 }

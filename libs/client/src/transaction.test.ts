@@ -255,3 +255,40 @@ test("[TXD13] operation: no answer until the deadline, or the connection broke: 
   assert.deepEqual([lost.code, lost.applied], ["CONNECTION_LOST", "no"]);
   assert.equal(cluster.seen("commit").length, 0);
 });
+
+test("[TXD9] retry: a row was read and then written, and the try was a deadlock's victim: the next try locks it before it reads it", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.fail("commit", "DEADLOCK");
+  await cluster.clock.until(
+    db.runTransaction({ table: "Photos", key: { album: 7n, id: PHOTO } }, async (txn) => {
+      const album = await txn.read<{ public_photos: number }>("albums", { id: 7n });
+      await txn.read("photos", { album: 7n, id: PHOTO });
+      txn.update("albums", { id: 7n, public_photos: album!.public_photos + 1 });
+    }),
+  );
+  assert.deepEqual(cluster.operations(), ["start", "read", "read", "commit", "start", "lock", "read", "read", "commit"]);
+  const [lock] = cluster.requests(TransactionService.methods.Lock);
+  assert.deepEqual([lock!.keys.length, lock!.mode, lock!.skipRead], [1, "LOCK_MODE_EXCLUSIVE", true]);
+});
+
+test("[TX4] read: shared by default, without a lock when asked, by key and in CQL", async () => {
+  const { cluster, db } = await withAlbum();
+  const cql = "SELECT * FROM albums WHERE id = ?";
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, async (txn) => {
+      await txn.read("albums", { id: 7n });
+      await txn.read("albums", { id: 7n }, { lock: "none" });
+      await txn.query(cql, [7n]);
+      await txn.query(cql, [7n], { lock: "none" });
+    }),
+  );
+  const modes = ["READ_LOCK_UNSPECIFIED", "READ_LOCK_NONE"];
+  assert.deepEqual(
+    cluster.requests(TransactionService.methods.Read).map(({ lock }) => lock),
+    modes,
+  );
+  assert.deepEqual(
+    cluster.requests(TransactionService.methods.Query).map(({ lock }) => lock),
+    modes,
+  );
+});

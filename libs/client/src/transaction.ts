@@ -6,6 +6,7 @@ import {
   type LockRequestInit,
   type OperationInit,
   type QueryRequestInit,
+  type ReadLock,
   type ReadRequestInit,
   type StartRequestInit,
   type StartResponse,
@@ -22,13 +23,14 @@ import type {
   QueryOptions,
   Range,
   Row,
+  TransactionReadOptions,
   TypedValue,
   Value,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
-import { PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
+import { CHANGED_ROWS_MAX, LOCK_KEYS_MAX, PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { open } from "./opening.ts";
 import { pagedRows } from "./paging.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
@@ -53,6 +55,8 @@ export interface StartOptions {
   readonly mode: "exclusive" | "shared";
   readonly maxCommitDelayMs: number;
   readonly freesSpace: boolean;
+  /** Rows that this or an earlier try of the same work read and then wrote, by `keyText`: the next try locks them exclusively to read them. */
+  readonly changed: Set<string>;
   /** What its calls are part of, when that is traced. */
   readonly span?: Span | undefined;
 }
@@ -91,6 +95,8 @@ export class SessionTransaction implements OpenTransaction {
   /** The entity's row as start read it: an answer for the first lock of that row. */
   #entityRow: WireRow | null = null;
   #operation = 0;
+  /** Rows read under a shared lock, by `keyText`. */
+  #read: Set<string> | undefined;
   #buffer: RowWriteInit[] = NO_WRITES;
   /** Buffered writes on their way; undefined when none was sent on. */
   #sending: Promise<void> | undefined;
@@ -155,15 +161,20 @@ export class SessionTransaction implements OpenTransaction {
     return response.rows.map(({ row }) => this.#rowOf<R>(table, row));
   }
 
-  async read<R extends object = Row>(table: string, key: Fields): Promise<R | undefined> {
-    const [row] = await this.readMany<R>(table, [key]);
+  async read<R extends object = Row>(table: string, key: Fields, options: TransactionReadOptions = {}): Promise<R | undefined> {
+    const [row] = await this.readMany<R>(table, [key], options);
     return row;
   }
 
-  async readMany<R extends object = Row>(tableName: string, keys: readonly Fields[]): Promise<(R | undefined)[]> {
+  async readMany<R extends object = Row>(
+    tableName: string,
+    keys: readonly Fields[],
+    options: TransactionReadOptions = {},
+  ): Promise<(R | undefined)[]> {
     const table = this.#context.directory.known(tableName);
     const messages = keys.map((key) => exactKeyMessage(table, key));
-    const response = await this.#ask("read", { keys: messages }, this.#touches(messages));
+    if (options.lock !== "none") await this.#lockChanged(messages);
+    const response = await this.#ask("read", { keys: messages, lock: readLockOf(options) }, this.#touches(messages));
     return response.rows.map(({ row }) => this.#rowOf<R>(table, row));
   }
 
@@ -180,11 +191,16 @@ export class SessionTransaction implements OpenTransaction {
   async query<R extends object = Row>(
     cql: string,
     binds: readonly (Value | TypedValue)[] = [],
-    options: QueryOptions = {},
+    options: QueryOptions & TransactionReadOptions = {},
   ): Promise<Page<R>> {
     const { directory } = this.#context;
     const statement: CqlStatementInit = { text: cql, binds: bindMessages(cql, binds, (name) => directory.find(name)) };
-    const request: QueryRequestInit = { statement, limit: options.pageSize ?? PAGE_ROWS, pageToken: options.pageToken ?? new Uint8Array() };
+    const request: QueryRequestInit = {
+      statement,
+      limit: options.pageSize ?? PAGE_ROWS,
+      pageToken: options.pageToken ?? new Uint8Array(),
+      lock: readLockOf(options),
+    };
     const response = await this.#ask("query", request, true);
     return {
       rows: response.rows.map((row) => rowFromMessage(directory.known(row.key!.table), row) as R),
@@ -371,8 +387,31 @@ export class SessionTransaction implements OpenTransaction {
     throw this.#own(clientError("TRANSACTION_EXPIRED", "the outcome is no longer known", { applied: "unknown", cause: lost }));
   }
 
+  /**
+   * Two tries that read a row and then write it wait for each other, and one of them is a deadlock's victim. Rows that an earlier try changed
+   * so are locked exclusively before this one reads them: it waits its turn, and commits.
+   */
+  async #lockChanged(keys: readonly RowKeyInit[]): Promise<void> {
+    this.#read ??= new Set();
+    for (const key of keys) this.#read.add(keyText(key));
+    const { changed } = this.#options;
+    if (changed.size === 0) return;
+    const again = keys.filter((key) => changed.has(keyText(key)));
+    for (let at = 0; at < again.length; at += LOCK_KEYS_MAX) {
+      const request: LockRequestInit = { keys: again.slice(at, at + LOCK_KEYS_MAX), mode: lockModeOf("exclusive"), skipRead: true };
+      await this.#ask("lock", request, false);
+    }
+  }
+
+  #noteChanged({ key }: RowWriteInit): void {
+    if (this.#read === undefined || this.#options.changed.size >= CHANGED_ROWS_MAX) return;
+    const text = keyText(key!);
+    if (this.#read.has(text)) this.#options.changed.add(text);
+  }
+
   #write(write: RowWriteInit): void {
     if (this.#phase.kind === "ended") throw this.#ended();
+    this.#noteChanged(write);
     if (this.#buffer === NO_WRITES) this.#buffer = [write];
     else this.#buffer.push(write);
     if (this.#buffer.length >= WRITES_PER_MESSAGE_MAX) this.#sendBuffer();
@@ -454,6 +493,10 @@ export class SessionTransaction implements OpenTransaction {
 /** The transaction is open under an epoch that cannot commit any more (TXD1). */
 function movedError(): ConcordClientError {
   return clientError("EPOCH_FENCED", "another coordinator has taken the group over; repeat the transaction", { retryAfterMs: 0 });
+}
+
+function readLockOf({ lock }: TransactionReadOptions): ReadLock {
+  return lock === "none" ? "READ_LOCK_NONE" : "READ_LOCK_UNSPECIFIED";
 }
 
 function lockModeOf(mode: "exclusive" | "shared"): LockMode {

@@ -37,6 +37,9 @@ export interface RangeAnswer {
   readonly next: RowRange["after"];
 }
 
+/** How rows that are read by key are protected against writers until the transaction ends. */
+export type ReadLock = "shared" | "none";
+
 type Rows = (Row | undefined)[];
 
 /**
@@ -71,8 +74,13 @@ export class TransactionOperations {
     return wait === undefined ? afterwards() : wait.then(afterwards);
   }
 
-  /** Rows as the transaction sees them: what it holds from memory, the rest as committed, its own writes over both (TX5). */
-  read(keys: readonly RowKey[]): Rows | Promise<Rows> {
+  /**
+   * Rows as the transaction sees them: what it holds from memory, the rest as committed, its own writes over both (TX5). They are locked
+   * shared until it ends, the absent ones too, as a range is: what it decides by them holds when it commits (TX4). With "none" they are the
+   * newest committed ones, and others may change them before it commits.
+   */
+  read(keys: readonly RowKey[], lock: ReadLock = "shared"): Rows | Promise<Rows> {
+    if (lock === "shared") return this.lock(keys, "shared", "read");
     for (const key of keys) this.#requireOwn(key);
     return this.#read(keys, keys.map(keyText));
   }

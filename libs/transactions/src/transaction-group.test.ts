@@ -67,8 +67,8 @@ test("[TX5] reads: own writes: merged over held and stored rows, invisible to ot
   assert.deepEqual(await a.read(albumKey(1)), { title: "sea", public_photos: 5 });
   assert.deepEqual(await a.read(albumKey(2)), { title: "new" });
   await b.start(albumKey(3));
-  assert.deepEqual(await b.read(albumKey(1)), { title: "sea", public_photos: 0 });
-  assert.equal(await b.read(albumKey(2)), undefined);
+  assert.deepEqual(await b.read(albumKey(1), "none"), { title: "sea", public_photos: 0 });
+  assert.equal(await b.read(albumKey(2), "none"), undefined);
   await a.write(remove(albumKey(1)));
   assert.equal(await a.read(albumKey(1)), undefined);
   await a.write(insert(albumKey(1), { title: text("again") }));

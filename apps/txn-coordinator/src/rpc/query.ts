@@ -5,11 +5,11 @@ import type { Row } from "@concord/ports";
 import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
 import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
-import type { TableWrite, TransactionOperations } from "@concord/transactions";
+import type { ReadLock, TableWrite, TransactionOperations } from "@concord/transactions";
 import type { Context } from "../context.ts";
 import { tablesOf } from "../schema/parsed-statements.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
-import { bindsFromWire, callFromWire, checkedLimit, userTable } from "./wire.ts";
+import { bindsFromWire, callFromWire, checkedLimit, readLockFromWire, userTable } from "./wire.ts";
 
 /** A SELECT by key, range or index, or a write given as CQL (TX24, TX28). SCAN_REFUSED, INDEX_CROSS_GROUP, CQL_SYNTAX ... */
 export function queryHandler(coordinator: Context): Handler<TransactionService, "Query"> {
@@ -21,7 +21,8 @@ export function queryHandler(coordinator: Context): Handler<TransactionService, 
         await operations.write(writesOfPlan(planned, catalogue));
         return { rows: [], nextPageToken: new Uint8Array() };
       }
-      return runRead(coordinator, planned, catalogue, operations, { limit, pageToken: request.pageToken });
+      const page: Page = { limit, pageToken: request.pageToken, lock: readLockFromWire(request.lock) };
+      return runRead(coordinator, planned, catalogue, operations, page);
     });
 }
 
@@ -54,6 +55,7 @@ export function writesOfPlan(planned: WritePlan, catalogue: SchemaCatalogue): Ta
 interface Page {
   readonly limit: number;
   readonly pageToken: Uint8Array;
+  readonly lock: ReadLock;
 }
 
 async function runRead(
@@ -69,7 +71,7 @@ async function runRead(
     nextPageToken,
   });
   if (planned.kind === "read-rows") {
-    const rows = await operations.read(planned.keys);
+    const rows = await operations.read(planned.keys, page.lock);
     return answer(rows.filter((row) => row !== undefined));
   }
   const ranges = planned.kind === "read-range" ? [planned.range] : planned.scans.map((scan) => scan.range);

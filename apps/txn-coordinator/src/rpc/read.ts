@@ -6,7 +6,7 @@ import type { TransactionOperations } from "@concord/transactions";
 import { READ_KEYS_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedKey, checkedLimit, rowResult, tablesOfKeys, userTable } from "./wire.ts";
+import { callFromWire, checkCount, checkedKey, checkedLimit, readLockFromWire, rowResult, tablesOfKeys, userTable } from "./wire.ts";
 
 type RangeAnswer = Omit<AnswerOf<TransactionService, "Read">, "rows">;
 const NO_RANGE: RangeAnswer = { rangeRows: undefined, nextPageToken: undefined };
@@ -24,7 +24,10 @@ export function readHandler(coordinator: Context): Handler<TransactionService, "
 async function readKeys(coordinator: Context, request: ReadRequest, operations: TransactionOperations): Promise<RowResultInit[]> {
   checkCount(request.keys.length, 1, READ_KEYS_MAX, "keys");
   const catalogue = await catalogueFor(coordinator, tablesOfKeys(request.keys));
-  const rows = await operations.read(request.keys.map((key) => checkedKey(key, catalogue)));
+  const rows = await operations.read(
+    request.keys.map((key) => checkedKey(key, catalogue)),
+    readLockFromWire(request.lock),
+  );
   return rows.map(rowResult);
 }
 

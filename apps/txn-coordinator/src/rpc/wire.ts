@@ -8,7 +8,7 @@ import type { Row, RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError, timeIdFromBytes } from "@concord/runtime";
 import { refuseSystemTable, tableOf, validateKey, validateWrite, type SchemaCatalogue } from "@concord/schema";
-import type { CommitToken, OperationCall, TableWrite } from "@concord/transactions";
+import type { CommitToken, OperationCall, ReadLock, TableWrite } from "@concord/transactions";
 import { cellFromWire, type CellValue } from "@concord/values";
 import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
@@ -28,6 +28,10 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
 
 export function modeFromWire(mode: string): LockMode {
   return mode === "LOCK_MODE_SHARED" ? "shared" : "exclusive";
+}
+
+export function readLockFromWire(lock: string): ReadLock {
+  return lock === "READ_LOCK_NONE" ? "none" : "shared";
 }
 
 /** Tables of keys or writes, not yet looked up in the schema. Refuses system tables. */

@@ -537,8 +537,8 @@ export class Session {
     await this.operate((operations) => operations.write(writes));
   }
 
-  async read(key: RowKey): Promise<Record<string, unknown> | undefined> {
-    const [row] = await this.operate((operations) => operations.read([key]));
+  async read(key: RowKey, lock: "shared" | "none" = "shared"): Promise<Record<string, unknown> | undefined> {
+    const [row] = await this.operate((operations) => operations.read([key], lock));
     return plain(row);
   }
 
