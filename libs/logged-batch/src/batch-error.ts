@@ -8,6 +8,7 @@ export interface BatchFailure {
   /** Undefined: no log can tell. */
   readonly outcome: BatchOutcome | undefined;
   readonly applied?: Applied;
+  readonly metadata?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
@@ -17,7 +18,13 @@ const MAY_APPLY: ReadonlySet<BatchOutcome | undefined> = new Set<BatchOutcome>([
 /** An error of a batch: metadata tells its phase, how far it came, its id and its timestamp, which a repeat has too (LBD8). */
 export function batchError(code: ErrorCode, message: string, failure: BatchFailure): ConcordError {
   const outcome: Record<string, string> = failure.outcome === undefined ? {} : { outcome: failure.outcome };
-  const metadata = { writeType: failure.writeType, batchId: failure.id, timestampUs: String(failure.timestampUs), ...outcome };
+  const metadata = {
+    writeType: failure.writeType,
+    batchId: failure.id,
+    timestampUs: String(failure.timestampUs),
+    ...outcome,
+    ...failure.metadata,
+  };
   const applied = failure.applied === undefined ? {} : { applied: failure.applied };
   const error = new ConcordError(code, message, { metadata, cause: failure.cause, ...applied });
   assert(failure.outcome !== "NOT_LOGGED" || error.applied === "no", "LB4: a batch that was not logged was not applied");

@@ -14,7 +14,15 @@ import {
 } from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
-import { GC_GRACE_MS, LOG_CALL_ENTRIES_MAX, PENDING_BYTES_MAX, PENDING_ENTRIES_MAX, PREPARED_BYTES_MAX } from "./limits.ts";
+import type { ReachedLimit } from "./execute-batch.ts";
+import {
+  COORDINATED_SHARE,
+  GC_GRACE_MS,
+  LOG_CALL_ENTRIES_MAX,
+  PENDING_BYTES_MAX,
+  PENDING_ENTRIES_MAX,
+  PREPARED_BYTES_MAX,
+} from "./limits.ts";
 import { UndecidedRows } from "./undecided-rows.ts";
 
 /** The rows a held batch writes. */
@@ -46,7 +54,7 @@ export interface HeldBatch extends PendingBatch {
   readonly receivedAtMs: number | undefined;
   /** Nodes that confirmed the rows to this holder: the progress of replay (LBD5). */
   readonly confirmed: Set<string>;
-  /** Nodes for which this holder keeps a hint with the rows. */
+  /** Nodes for which this holder keeps a hint with the rows, or the note that a comparison is due. */
   readonly hinted: Set<string>;
   state: HeldState;
 }
@@ -56,6 +64,14 @@ export interface UnreadableBatch {
   readonly id: TimeId;
   readonly bytes: number;
 }
+
+/** What one log keeps. */
+export interface PendingLimits {
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+export const PENDING_LIMITS: PendingLimits = { entries: PENDING_ENTRIES_MAX, bytes: PENDING_BYTES_MAX };
 
 /** What this node has forgotten: quorum's Forgotten is one. */
 export interface ForgottenDeletions {
@@ -71,6 +87,7 @@ export class BatchLog {
   readonly #checksum: Checksum;
   readonly #clock: Clock;
   readonly #forgotten: ForgottenDeletions;
+  readonly #limits: PendingLimits;
   readonly #pending = new RotatingMap<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
@@ -79,7 +96,13 @@ export class BatchLog {
   /** Of the entries whose merge is prepared. */
   #preparedBytes = 0;
 
-  constructor(checksum: Checksum, clock: Clock, forgotten: ForgottenDeletions = { newestUs: TIMESTAMP_ZERO }) {
+  constructor(
+    checksum: Checksum,
+    clock: Clock,
+    forgotten: ForgottenDeletions = { newestUs: TIMESTAMP_ZERO },
+    limits: PendingLimits = PENDING_LIMITS,
+  ) {
+    this.#limits = limits;
     this.#checksum = checksum;
     this.#clock = clock;
     this.#forgotten = forgotten;
@@ -96,6 +119,18 @@ export class BatchLog {
 
   get size(): number {
     return this.#pending.size + this.#unreadable.size;
+  }
+
+  /**
+   * The limit that a new batch of this coordinator meets. It takes a share: what others have on their way finds space, so that a batch is refused before it
+   * is sent and not by a holder, when another one may have it.
+   */
+  limitOf({ id, bytes }: Pick<HeldBatch, "id" | "bytes">): ReachedLimit | undefined {
+    if (this.#pending.has(id)) return undefined;
+    const [entriesMax, bytesMax] = [COORDINATED_SHARE * this.#limits.entries, COORDINATED_SHARE * this.#limits.bytes];
+    if (this.size + 1 > entriesMax) return { limit: "PENDING_ENTRIES_MAX", largest: this.#limits.entries, value: this.size };
+    if (this.#bytes + bytes > bytesMax) return { limit: "PENDING_BYTES_MAX", largest: this.#limits.bytes, value: this.#bytes };
+    return undefined;
   }
 
   /**
@@ -239,9 +274,10 @@ export class BatchLog {
     if (held !== undefined && held.digest !== summary.digest) return "mismatch";
     if (this.isForgotten(summary)) return "expired";
     if (held === undefined) {
-      if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";
+      const { entries, bytes: bytesMax } = this.#limits;
+      if (this.size >= entries || this.#bytes + summary.bytes > bytesMax) return "full";
       this.#add(summary);
-      assert(this.size <= PENDING_ENTRIES_MAX && this.#bytes <= PENDING_BYTES_MAX, "what a holder keeps for others is bounded");
+      assert(this.size <= entries && this.#bytes <= bytesMax, "what a holder keeps for others is bounded");
     } else renew(held, summary);
     persist.push(put(entryKey(summary.id), bytes));
     return "kept";

@@ -55,8 +55,11 @@ export interface BatchRing {
   /** Time budget of each phase: the log write, the apply, a replay. */
   readonly writeTimeoutMs: number;
   readonly failpoint: (name: string) => void;
-  /** Resolves with true when the mutations are on this node's disk for a node that did not confirm them (LB9), false when there is no space. */
-  readonly hint: (node: string, createdMs: number, mutations: readonly Uint8Array[]) => Promise<boolean>;
+  /**
+   * Resolves when the mutations are on this node's disk for a node that did not confirm them (LB9), or without space for them the note that a comparison of
+   * all rows with it is due, which sends what is on this node's disk.
+   */
+  readonly hint: (node: string, createdMs: number, mutations: readonly Uint8Array[]) => Promise<"hint" | "comparison">;
 }
 
 export function quorumOf(ring: BatchRing): number {

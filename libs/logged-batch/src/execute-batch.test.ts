@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type Mutation } from "@concord/ports";
 import { ROWS_NAMESPACE } from "@concord/quorum";
 import { encodeMutation, encodeRowKey } from "@concord/rows";
-import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, type TimestampUs } from "@concord/runtime";
+import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, toHex, type TimestampUs } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
 import {
   DECISION_DELAY_MS,
@@ -16,7 +16,8 @@ import {
 } from "./limits.ts";
 import { checksum, GRACE_MS, insert, inserts, MemoryRing, settle, valueAt, WRITE_TIMEOUT_MS } from "./test/memory-ring.ts";
 
-const HINTS = 0x68;
+const HINT_OF_NODE_2 = toHex(new Uint8Array([0x68, 6, ...new TextEncoder().encode("node-2")]));
+const DUE_NOTE = toHex(new TextEncoder().encode("m:compare:node-2"));
 const PARTITIONS = ["p1", "p2", "p3"];
 
 function requestOf(ring: MemoryRing, change: Partial<BatchRequest> = {}): BatchRequest {
@@ -231,33 +232,74 @@ test("[LB7] batch: the removal is lost: replay removes it, the rows are unchange
 
 for (const [situation, bytesMax] of [
   ["space for the hint: it is on disk before the holders forget", 1024 * 1024],
-  ["no space for it: the holders keep the entry until it has it", 0],
+  ["no space for it: a comparison is due, on disk before the holders forget", 0],
 ] as const) {
   test(`[LBD1] [LBD5] batch: a replica lacks it, ${situation}`, async () => {
     const ring = new MemoryRing(3);
     ring.hintBytesMax = bytesMax;
     for (const node of ring.nodes) await ring.start(node);
     ring.links.set("node-0>node-2", "down").set("node-1>node-2", "down");
-    let isHinted = false;
+    const isFull = bytesMax === 0;
+    let isOnDisk = false;
     ring.onFailpoint = (_, name) => {
+      const wanted = isFull ? DUE_NOTE : HINT_OF_NODE_2;
       if (name === "batch:before-remove")
-        isHinted = ring
+        isOnDisk = ring
           .node(0)
           .store.contents()
-          .some(({ key }) => key[0] === HINTS);
+          .some(({ key }) => toHex(key).startsWith(wanted));
     };
     await ring.process(0).executor.execute(requestOf(ring));
     await ring.clock.advance(2 * GRACE_MS);
     assert.equal(valueAt(ring.node(2), "p1"), undefined);
-    const isFull = bytesMax === 0;
-    assert.deepEqual([isHinted, holding(ring)], [!isFull, isFull ? [1, 1, 0] : [0, 0, 0]]);
+    assert.deepEqual([isOnDisk, holding(ring)], [true, [0, 0, 0]]);
     ring.links.clear();
-    const replayed = await ring.process(0).replay.replayNow();
-    await ring.process(1).replay.runOnce();
-    assert.equal(replayed.completed, isFull ? 1 : 0);
+    assert.equal((await ring.process(0).replay.replayNow()).completed, 0);
     await ring.deliverHints();
-    assert.equal(valueAt(ring.node(2), "p1"), "v1");
-    assert.deepEqual(holding(ring), [0, 0, 0]);
+    // What no hint holds is for the comparison, which repair tests.
+    assert.equal(valueAt(ring.node(2), "p1"), isFull ? undefined : "v1");
+    assert.deepEqual(ring.process(0).hints.due.peers(), isFull ? ["node-2"] : []);
+  });
+}
+
+test("[LBD1] [LB17] batches stop some minutes after a node died, since its hints are full: they go on, and what it lacks is due", async () => {
+  const counts: Record<string, number> = {};
+  const metrics = { ...silentMetrics, count: (name: string, by = 1) => void (counts[name] = (counts[name] ?? 0) + by) };
+  const ring = new MemoryRing(3);
+  Object.assign(ring, { hintBytesMax: 4096, pendingMax: { entries: 100, bytes: 1024 * 1024 }, observed: { log: silentLog, metrics } });
+  for (const node of ring.nodes) await ring.start(node);
+  ring.crash(ring.node(2));
+  let acknowledged = 0;
+  for (let at = 0; at < 400; at += 1) {
+    const done = ring
+      .process(at % 2)
+      .executor.execute(requestOf(ring))
+      .then(() => (acknowledged += 1));
+    await ring.clock.advance(100);
+    await done;
+    if (at % 100 === 0) for (const holder of [0, 1]) await ring.process(holder).replay.runOnce();
+  }
+  await ring.clock.advance(3 * GRACE_MS);
+  for (const holder of [0, 1]) await ring.process(holder).replay.runOnce();
+  assert.deepEqual([acknowledged, holding(ring)], [400, [0, 0, -1]]);
+  for (const holder of [0, 1]) assert.deepEqual(ring.process(holder).hints.due.peers(), ["node-2"]);
+  const dropped = counts["hints_dropped_total"] ?? 0;
+  assert.ok(dropped > 0 && dropped <= 400 * PARTITIONS.length, "each mutation is dropped once");
+});
+
+for (const [limit, limits] of [
+  ["PENDING_ENTRIES_MAX", { entries: 1, bytes: 1024 * 1024 }],
+  ["PENDING_BYTES_MAX", { entries: 100, bytes: 10 }],
+] as const) {
+  test(`[LB4] a full batchlog is answered as a time-out with an unknown effect (${limit}): OVERLOADED, applied no, nothing is sent`, async () => {
+    const ring = new MemoryRing(3);
+    ring.pendingMax = limits;
+    for (const node of ring.nodes) await ring.start(node);
+    ring.links.set("node-0>node-2", "stuck");
+    const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring)));
+    assert.deepEqual([error.code, error.applied, error.metadata["outcome"]], ["OVERLOADED", "no", "NOT_LOGGED"]);
+    assert.equal(error.metadata["limit"], limit);
+    assert.deepEqual([ring.steps, holding(ring)], [[], [0, 0, 0]]);
   });
 }
 

@@ -23,12 +23,21 @@ export interface BatchSteps {
   /** The entry for these holders as one sealed value (LB15). */
   readonly seal: (batch: PreparedBatch, holders: readonly string[]) => Uint8Array;
   readonly laneOf: (node: BatchNode) => HolderLane;
+  /** The limit of this node's batchlog that a new batch meets. */
+  readonly limitOf: (batch: PreparedBatch) => ReachedLimit | undefined;
+}
+
+/** A limit of the batchlog that is reached. */
+export interface ReachedLimit {
+  readonly limit: string;
+  readonly largest: number;
+  readonly value: number;
 }
 
 /**
  * Executes one batch in the steps of LB2 to LB7. Resolves when every later read at a quorum shows the batch (outcome APPLIED): two
  * holders have it on disk, and a holder answers no read of its rows before it has merged them (I5). Errors say how far it came:
- * REPLICAS_UNAVAILABLE (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), WRITE_TIMEOUT (no
+ * REPLICAS_UNAVAILABLE and OVERLOADED (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), WRITE_TIMEOUT (no
  * log: may be applied in part).
  */
 export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Promise<BatchResult> {
@@ -39,6 +48,7 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
     await applyAtQuorum(ring, batch);
     return { id, timestampUs, holders: [] };
   }
+  refuseFull(steps, batch);
   ring.failpoint("batch:before-log");
   const log = await writeLog(steps, batch);
   ring.failpoint("batch:after-log");
@@ -52,6 +62,16 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
   if (reachable >= quorumOf(ring)) return;
   const text = `${reachable} of ${ring.nodes.length} replicas are reachable, ${quorumOf(ring)} are needed`;
   throw unavailable(batch, text, batch.logged ? "BATCH_LOG" : "UNLOGGED_BATCH");
+}
+
+/** Before anything is sent, so that nothing is applied: OVERLOADED (NOT_LOGGED). A batch that is held already is no further one. */
+function refuseFull({ limitOf }: BatchSteps, batch: PreparedBatch): void {
+  const full = limitOf(batch);
+  if (full === undefined) return;
+  const { limit, largest, value } = full;
+  const text = `this node's batchlog has ${value}, ${limit} is ${largest}: nothing was written; repeat the batch once replay has completed some`;
+  const metadata = { limit, largest: String(largest), value: String(value) };
+  throw batchError("OVERLOADED", text, { ...factsOf(batch), writeType: "BATCH_LOG", outcome: "NOT_LOGGED", applied: "no", metadata });
 }
 
 interface LogWrite {
@@ -101,10 +121,10 @@ async function completeInBackground({ ring, laneOf }: BatchSteps, batch: Prepare
   const missing = ring.nodes.filter((_, at) => !merged[at]);
   if (merged.filter(Boolean).length < quorumOf(ring) || missing.some((node) => node.name === ring.self)) return;
   const hints = missing.map((node) => ring.hint(node.name, log.createdMs, batch.mutations));
-  const areHinted = await Promise.all(hints).catch(() => [false]);
+  const areHinted = await Promise.all(hints).catch(() => [undefined]);
   if (!areHinted.every(Boolean)) return;
-  // every replica has every row on disk, or this node a hint for it, before the log forgets the batch (I2)
-  const safe = merged.concat(areHinted).filter(Boolean).length;
+  // every replica has every row on disk, or this node a hint or the note of a comparison for it, before the log forgets the batch (I2)
+  const safe = [...merged, ...areHinted].filter(Boolean).length;
   assert(safe === ring.nodes.length, "I2: each replica has the rows, or a hint, before the entry goes");
   ring.failpoint("batch:before-remove");
   for (const node of ring.nodes) laneOf(node).remove(batch.id);

@@ -18,6 +18,8 @@ export const IDEMPOTENCY_ENTRIES_MAX = 10_000;
 export const PENDING_ENTRIES_MAX = 100_000;
 /** Their bytes together. */
 export const PENDING_BYTES_MAX = 1024 * 1024 * 1024;
+/** Of both, up to which a coordinator begins batches: the rest is for those that others have on their way. */
+export const COORDINATED_SHARE = 0.9;
 /** Entries whose merge is kept ready in memory, by their bytes; for more, the stored entry is read again. */
 export const PREPARED_BYTES_MAX = 16 * 1024 * 1024;
 /** Entries, decided and removed ids in one call to a holder, of each. */

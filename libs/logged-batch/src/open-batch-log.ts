@@ -1,7 +1,7 @@
 import type { KeyValue, KeyValueEntry, StepRunner } from "@concord/ports";
 import type { Checksum, Clock } from "@concord/runtime";
 import { ENTRY_RANGE, idOfKey, LETTER_RANGE } from "./batch-entry.ts";
-import { BatchLog, type ForgottenDeletions } from "./batch-log.ts";
+import { BatchLog, type ForgottenDeletions, type PendingLimits } from "./batch-log.ts";
 import type { BatchLogReplica } from "./batch-node.ts";
 
 const PAGE_ENTRIES = 256;
@@ -11,8 +11,14 @@ const PAGE_BYTES = 4 * 1024 * 1024;
  * Loads the index of a node's batchlog and dead letters. Every entry found is undecided until replay or a read resolves it (I5).
  * Those that fail their check are noted; replay makes them dead letters (LBD6).
  */
-export async function openBatchLog(store: KeyValue, checksum: Checksum, clock: Clock, forgotten?: ForgottenDeletions): Promise<BatchLog> {
-  const log = new BatchLog(checksum, clock, forgotten);
+export async function openBatchLog(
+  store: KeyValue,
+  checksum: Checksum,
+  clock: Clock,
+  forgotten?: ForgottenDeletions,
+  limits?: PendingLimits,
+): Promise<BatchLog> {
+  const log = new BatchLog(checksum, clock, forgotten, limits);
   for await (const { key, value } of pages(store, ENTRY_RANGE)) log.found(idOfKey(key), value);
   for await (const { key } of pages(store, LETTER_RANGE)) log.foundLetter(idOfKey(key));
   return log;

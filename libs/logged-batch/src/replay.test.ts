@@ -2,12 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { sealRecord } from "@concord/codec";
-import { ConcordError, timeIdToBytes, timestampUsOf, type TimeId } from "@concord/runtime";
+import { ConcordError, timeIdToBytes, timestampUsOf, toHex, type TimeId } from "@concord/runtime";
 import { decodeEntry, encodeEntry, entryKey, letterKey } from "./batch-entry.ts";
 import { LOST_TURN_MS, REPLAY_BYTES_PER_MS, REPLAY_ENTRIES_MAX, RESOLVE_AFTER_MS } from "./limits.ts";
 import { checksum, GRACE_MS, inserts, INTERVAL_MS, MemoryRing, settle, valueAt, type MemoryNode } from "./test/memory-ring.ts";
 
 const PARTITIONS = ["p1", "p2", "p3"];
+const DUE_NOTE = toHex(new TextEncoder().encode("m:compare:node-0"));
 
 const complete = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === "v1");
 const absent = (node: MemoryNode): boolean => PARTITIONS.every((partition) => valueAt(node, partition) === undefined);
@@ -213,19 +214,40 @@ test("[LB9] [LBD1] [LBD5] replay: a replica is away: hinted, forgotten, and hand
   assert.ok(ring.nodes.every(complete));
 });
 
-test("[LBD5] replay: no space for a hint: kept; what has confirmed is not sent again", async () => {
+test("[LBD5] [LB17] replay: no space for a hint: a comparison is due, on disk before the entry goes; counted once", async () => {
   const ring = new MemoryRing(3);
   ring.hintBytesMax = 0;
   for (const node of ring.nodes) await ring.start(node);
   await dieAt(ring, "batch:after-log");
   await ring.clock.advance(2 * GRACE_MS);
-  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
-  const before = ring.steps.length;
-  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
-  assert.equal(ring.steps.length, before, "the others have it already");
-  await ring.start(ring.node(0));
+  let isDue = false;
+  ring.onFailpoint = (_, name) => {
+    if (name === "replay:before-remove")
+      isDue = ring
+        .node(1)
+        .store.contents()
+        .some(({ key }) => toHex(key) === DUE_NOTE);
+  };
   assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
-  assert.ok(ring.nodes.every(complete));
+  assert.ok(isDue);
+  assert.deepEqual(logs(ring, [1, 2]), [0, 0]);
+  assert.deepEqual(await ring.process(1).replay.runOnce(), { completed: 0, kept: 0, deadLettered: 0 });
+});
+
+test("[LB17] replay: the own store takes no step now and there is no space for a hint: no comparison is due before the rows are here", async () => {
+  const ring = new MemoryRing(3);
+  ring.hintBytesMax = 0;
+  for (const node of ring.nodes) await ring.start(node);
+  await dieAt(ring, "batch:after-log");
+  await ring.clock.advance(2 * GRACE_MS);
+  ring.onStep = ({ node, what }) => {
+    if (node === "node-1" && what === "decide") throw new ConcordError("OVERLOADED", "steps wait for the store");
+  };
+  assert.equal((await ring.process(1).replay.runOnce()).kept, 1);
+  assert.deepEqual(ring.process(1).hints.due.peers(), []);
+  ring.onStep = () => undefined;
+  assert.equal((await ring.process(1).replay.runOnce()).completed, 1);
+  assert.deepEqual(ring.process(1).hints.due.peers(), ["node-0"]);
 });
 
 for (const crashed of [1, 2]) {

@@ -336,17 +336,17 @@ export class BatchReplay {
   }
 
   /**
-   * LB9: a replica that did not answer gets a hint once a majority has the rows. Without space for it the entry itself stays, as it does when
-   * the own store took no step: a hint for this node would be delivered by none.
+   * LB9: a replica that did not answer gets a hint, or a comparison is due with it, once a majority has the rows, this node among them: a comparison sends
+   * what is here. While the own store takes no step the entry itself stays: a hint for this node would be delivered by none.
    */
   async #hint(pending: HeldBatch, entry: BatchEntry, answered: ReadonlyMap<string, PutResult>): Promise<void> {
     const { nodes, self } = this.#ring;
-    if (pending.confirmed.size < quorumOf(this.#ring)) return;
+    if (pending.confirmed.size < quorumOf(this.#ring) || !pending.confirmed.has(self)) return;
     const silent = nodes.filter(({ name }) => name !== self && !isSafe(pending, name) && !answered.has(name));
     for (const { name } of silent) {
-      const isKept = await this.#ring.hint(name, entry.createdMs, entry.mutations);
-      if (isKept) pending.hinted.add(name);
-      this.#metrics.count("batch_replay_hints_total", 1, { result: isKept ? "kept" : "full" });
+      const kept = await this.#ring.hint(name, entry.createdMs, entry.mutations);
+      pending.hinted.add(name);
+      this.#metrics.count("batch_replay_hints_total", 1, { result: kept === "hint" ? "kept" : "full" });
     }
   }
 
@@ -429,7 +429,7 @@ export class BatchReplay {
   }
 }
 
-/** The node has the rows, or a hint for it lies on this node's disk. */
+/** The node has the rows, or a hint for it lies on this node's disk, or the note that a comparison with it is due. */
 function isSafe({ confirmed, hinted }: HeldBatch, node: string): boolean {
   return confirmed.has(node) || hinted.has(node);
 }

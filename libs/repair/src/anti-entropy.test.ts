@@ -119,6 +119,7 @@ test("comparison: the node restarts in a round: it goes on at its note, then com
     local: ring.life(0).compared,
     own: { collection: "none", applyCopies: () => Promise.resolve(true) },
     peers: [peer],
+    due: ring.life(0).hints.due,
     runner: new PlainRunner(store),
     reader: store,
     checksum,
@@ -135,6 +136,91 @@ test("comparison: the node restarts in a round: it goes on at its note, then com
   await stopped;
   assert.notEqual(asked[0], "", "not from the beginning");
   assert.equal(asked.filter((from) => from === "").length, 1, "once more, whole");
+});
+
+/** What `from` wrote while the other was away, beyond its hints. */
+async function missed(ring: TestRing, from: number, to: number, rows: number): Promise<void> {
+  for (let n = 0; n < rows; n += 1) {
+    const mutation = insert(`r${n}`, `v${n}`, 10 + n);
+    for (const at of [0, 1, 2]) if (at !== to) await apply(ring, at, mutation);
+    await ring.life(from).hints.add(ring.nodes[to]!.name, ring.clock.ms, [mutation]);
+  }
+}
+
+for (const [from, to] of [
+  [0, 2],
+  [2, 0],
+] as const) {
+  test(`[LB17] comparison: hints of n${from + 1} for n${to + 1} were full: it compares all rows with it, then none is due, and a restart in between changes nothing`, async () => {
+    const ring = await TestRing.open({ hintBytesMax: 0, segmentRows: 2 });
+    await missed(ring, from, to, 20);
+    const [node, peer] = [ring.nodes[from]!, ring.nodes[to]!];
+    await ring.compare(node, peer.name, 3);
+    ring.crash(node);
+    await ring.start(node);
+    assert.deepEqual(ring.life(from).hints.due.peers(), [peer.name]);
+    ring.life(from).antiEntropy.start();
+    await ring.clock.pass(20_000);
+    const stopped = ring.life(from).antiEntropy.stop();
+    await ring.clock.pass(2000);
+    await stopped;
+    assert.deepEqual(contents(ring, to), contents(ring, from));
+    assert.deepEqual(ring.life(from).hints.due.peers(), []);
+  });
+}
+
+test("[LB17] comparison: hints dropped or a damaged row met in a round: still due after it; after the next one not", async () => {
+  const ring = await TestRing.open({ hintBytesMax: 0, segmentRows: 2 });
+  await missed(ring, 0, 2, 12);
+  await ring.compare(ring.nodes[0]!, "n3", 2);
+  await missed(ring, 0, 2, 1);
+  assert.equal(await ring.compare(ring.nodes[0]!, "n3", 100), true);
+  assert.deepEqual(ring.life(0).hints.due.peers(), ["n3"]);
+  await apply(ring, 2, insert("r5", "v5", 15));
+  await ring.damage(ring.nodes[0]!, "r5");
+  assert.equal(await ring.compare(ring.nodes[0]!, "n3", 100), true);
+  assert.deepEqual(ring.life(0).hints.due.peers(), ["n3"]);
+  await ring.clock.pass(5000);
+  assert.equal(await ring.compare(ring.nodes[0]!, "n3", 100), true);
+  assert.deepEqual(ring.life(0).hints.due.peers(), []);
+});
+
+test("[LB17] [LB9] comparison: hints for a deletion were full for longer than gc_grace: the tombstone stays until the peer has it, nothing comes back", async () => {
+  const ring = await TestRing.open({ hintBytesMax: 0, gcGraceMs: 1000 });
+  for (const at of [0, 1, 2]) await apply(ring, at, insert("a", "old", 10));
+  for (const at of [0, 1]) await apply(ring, at, removal("a", 20));
+  await ring.life(0).hints.add("n3", ring.clock.ms, [removal("a", 20)]);
+  await ring.clock.pass(5000);
+  await ring.collect(ring.nodes[0]!);
+  assert.equal(contents(ring, 0).length, 1, "the tombstone is kept: n3 lacks it");
+  await ring.compare(ring.nodes[0]!, "n3", 100);
+  assert.deepEqual(contents(ring, 2), contents(ring, 0));
+  await ring.collect(ring.nodes[0]!);
+  assert.deepEqual(
+    [0, 1, 2].map((at) => contents(ring, at)),
+    [[], [], []],
+  );
+});
+
+test("comparison: a store of 100 GB was compared again 10 minutes after each round of hours: it rests three times as long as the round took", async () => {
+  const intervalMs = 100;
+  const ring = await TestRing.open({ segmentRows: 1, intervalMs });
+  for (const at of [0, 1, 2]) for (let n = 0; n < 40; n += 1) await apply(ring, at, insert(`r${n}`, "v".repeat(50_000), 10));
+  const { antiEntropy } = ring.life(0);
+  const completed = (): number | undefined => antiEntropy.progress().find(({ peer }) => peer === "n2")?.completedAtMs;
+  const beganMs = ring.clock.ms;
+  antiEntropy.start();
+  while (completed() === undefined) await ring.clock.pass(10);
+  const first = completed()!;
+  const tookMs = first - beganMs;
+  assert.ok(tookMs > intervalMs, "longer than the interval");
+  await ring.clock.pass(2.5 * tookMs);
+  assert.equal(completed(), first, "it rests");
+  await ring.clock.pass(4 * tookMs + 1000);
+  assert.notEqual(completed(), first);
+  const stopped = antiEntropy.stop();
+  await ring.clock.pass(2000);
+  await stopped;
 });
 
 test("comparison: rows of a group's log differ: left to the log", async () => {

@@ -3,7 +3,16 @@ import type { StepRunner } from "@concord/ports";
 import { chunksOf, mergeAnswers, mutationsOf } from "@concord/quorum";
 import { encodeMutation } from "@concord/rows";
 import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
-import { EXCHANGE_TRIES_MAX, REPAIR_BYTES_PER_MS, REPAIR_POLL_MS, SEGMENT_LEAVES, SEGMENT_SLACK, SEGMENTS_PER_NOTE } from "./limits.ts";
+import type { DueComparisons } from "./due-comparisons.ts";
+import {
+  EXCHANGE_TRIES_MAX,
+  REPAIR_BYTES_PER_MS,
+  REPAIR_POLL_MS,
+  REPAIR_REST_FACTOR,
+  SEGMENT_LEAVES,
+  SEGMENT_SLACK,
+  SEGMENTS_PER_NOTE,
+} from "./limits.ts";
 import { LAST_KEY, type ComparedRows, type Segment, type SegmentRow } from "./row-sums.ts";
 
 /** The rows of one peer, as they are compared and repaired. */
@@ -25,15 +34,16 @@ export interface AntiEntropyOptions {
     readonly collection: string;
     applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean>;
   };
-  /** All peers; of each pair of nodes the one whose name comes first compares. */
+  /** All peers; of each pair of nodes the one whose name comes first compares, and each with a peer whose hints it dropped. */
   readonly peers: readonly ComparedPeer[];
+  readonly due: DueComparisons;
   readonly runner: StepRunner;
   /** Reads what was noted of rounds. */
   readonly reader: { getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> };
   readonly checksum: Checksum;
   readonly clock: Clock;
   readonly timeoutMs: number;
-  /** From the end of a round to the next one that nothing asks for. */
+  /** From the end of a round to the next one that nothing asks for, at least: more of a store that takes long to compare (REPAIR_REST_FACTOR). */
   readonly intervalMs: number;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -55,11 +65,19 @@ export interface RepairProgress {
 
 interface Round {
   readonly peer: ComparedPeer;
+  /** This node's name comes first. False: rounds that are due alone. */
+  readonly isOwn: boolean;
+  /** How many hints for the peer had been dropped when it began; undefined: it goes on from a note, or left something out. */
+  whole: { readonly drops: number } | undefined;
+  /** Monotonic; of a round that goes on from a note: when it went on. */
+  beganAtMs: number;
   /** Where it goes on. */
   from: Uint8Array;
   isWanted: boolean;
   isRunning: boolean;
   nextAtMs: number;
+  /** A round that is due again, since hints were dropped while it ran, rests as long as it took. */
+  restUntilMs: number;
   segments: number;
   rowsCompared: number;
   rowsOfRound: number;
@@ -83,7 +101,7 @@ export class AntiEntropy {
 
   constructor(options: AntiEntropyOptions) {
     this.#options = options;
-    this.#rounds = options.peers.filter(({ name }) => options.self < name).map(newRound);
+    this.#rounds = options.peers.map((peer) => newRound(peer, options.self < peer.name));
   }
 
   /** A round with each peer begins: this node was away, at least for as long as it took to start. */
@@ -103,7 +121,8 @@ export class AntiEntropy {
   }
 
   progress(): readonly RepairProgress[] {
-    return this.#rounds.map(({ peer, isRunning, isWanted, rowsCompared, rowsOfRound, rowsRepaired, completedAtMs }) => {
+    const shown = this.#rounds.filter(({ isOwn, isRunning, completedAtMs }) => isOwn || isRunning || completedAtMs !== undefined);
+    return shown.map(({ peer, isRunning, isWanted, rowsCompared, rowsOfRound, rowsRepaired, completedAtMs }) => {
       return { peer: peer.name, isRunning, isWanted, rowsCompared, rowsOfRound, rowsRepaired, completedAtMs };
     });
   }
@@ -121,8 +140,7 @@ export class AntiEntropy {
     const { signal } = this.#stopping;
     await this.#resume(round);
     while (!signal.aborted) {
-      const isDue = round.isRunning || round.isWanted || clock.monotonicMs() >= round.nextAtMs;
-      if (!isDue || !round.peer.reachable) {
+      if (!this.#isDue(round) || !round.peer.reachable) {
         await sleep(clock, REPAIR_POLL_MS, signal);
         continue;
       }
@@ -134,6 +152,13 @@ export class AntiEntropy {
         await sleep(clock, REPAIR_POLL_MS, signal);
       }
     }
+  }
+
+  #isDue(round: Round): boolean {
+    const { clock, due } = this.#options;
+    if (round.isRunning || (round.isOwn && round.isWanted)) return true;
+    const isRested = clock.monotonicMs() >= round.restUntilMs;
+    return due.isDue(round.peer.name) ? isRested : round.isOwn && clock.monotonicMs() >= round.nextAtMs;
   }
 
   /** A peer that was not reachable for a while and is again. */
@@ -152,6 +177,8 @@ export class AntiEntropy {
   #begin(round: Round): void {
     round.isRunning = true;
     round.isWanted = false;
+    round.whole = { drops: this.#options.due.dropsOf(round.peer.name) };
+    round.beganAtMs = this.#options.clock.monotonicMs();
     round.rowsCompared = 0;
     round.segments = 0;
   }
@@ -169,9 +196,12 @@ export class AntiEntropy {
     const differing = theirs.leaves.flatMap((sum, leaf) => (isComparable && sum === mine.leaves[leaf] ? [] : [leaf]));
     if (differing.length > 0) await this.#exchange(round, segment, differing);
     round.rowsCompared += mine.rows;
+    if (mine.damaged > 0) round.whole = undefined;
     round.from = segment.to;
     const isOver = compareBytes(segment.to, LAST_KEY) === 0;
+    const { whole } = round;
     if (isOver) this.#end(round);
+    if (isOver && whole !== undefined) await this.#options.due.compared(peer.name, whole.drops);
     round.segments += 1;
     if (isOver || round.segments % SEGMENTS_PER_NOTE === 0) await this.#note(round);
     await sleep(clock, Math.ceil(mine.bytes / REPAIR_BYTES_PER_MS), this.#stopping.signal);
@@ -183,7 +213,10 @@ export class AntiEntropy {
     const { name } = round.peer;
     round.from = BEGINNING;
     round.isRunning = false;
-    round.nextAtMs = clock.monotonicMs() + intervalMs;
+    const nowMs = clock.monotonicMs();
+    const tookMs = nowMs - round.beganAtMs;
+    round.restUntilMs = nowMs + tookMs;
+    round.nextAtMs = nowMs + Math.max(intervalMs, REPAIR_REST_FACTOR * tookMs);
     round.rowsOfRound = round.rowsCompared;
     round.completedAtMs = clock.nowMs();
     metrics.count("repair_rounds_total", 1, { peer: name });
@@ -200,6 +233,7 @@ export class AntiEntropy {
         page = await this.#exchangePage(round, { from, to: segment.to }, leaves);
       }
       round.isWanted ||= page.isStale;
+      if (page.isStale) round.whole = undefined;
       assert(compareBytes(from, page.to) < 0, "each page moves on");
       from = page.to;
     }
@@ -246,10 +280,10 @@ export class AntiEntropy {
     const { peer } = round;
     let areTaken = true;
     for (const chunk of chunksOf(lacking[0])) {
-      areTaken = (await this.#unlessDamaged(ownRows.applyCopies(chunk, ownCollection))) && areTaken;
+      areTaken = (await this.#unlessDamaged(round, ownRows.applyCopies(chunk, ownCollection))) && areTaken;
     }
     for (const chunk of chunksOf(lacking[1])) {
-      areTaken = (await this.#unlessDamaged(peer.applyCopies(chunk, theirCollection, timeoutMs))) && areTaken;
+      areTaken = (await this.#unlessDamaged(round, peer.applyCopies(chunk, theirCollection, timeoutMs))) && areTaken;
     }
     metrics.count("repair_mutations_total", lacking[0].length, { peer: peer.name, to: "self" });
     metrics.count("repair_mutations_total", lacking[1].length, { peer: peer.name, to: "peer" });
@@ -257,11 +291,12 @@ export class AntiEntropy {
   }
 
   /** A damaged row is healed by its own node; the others of the call are merged. */
-  async #unlessDamaged(merged: Promise<boolean>): Promise<boolean> {
+  async #unlessDamaged(round: Round, merged: Promise<boolean>): Promise<boolean> {
     try {
       return await merged;
     } catch (thrown) {
       if (toConcordError(thrown).code !== "CORRUPT_DATA") throw thrown;
+      round.whole = undefined;
       return true;
     }
   }
@@ -276,6 +311,8 @@ export class AntiEntropy {
       if (from.length === 0) return;
       round.from = from.slice();
       round.isRunning = true;
+      round.whole = undefined;
+      round.beganAtMs = this.#options.clock.monotonicMs();
     } catch (thrown) {
       log.warn("a round of repair begins anew", { peer: round.peer.name, reason: toConcordError(thrown).message });
     }
@@ -296,9 +333,9 @@ function noteKey(peer: string): Uint8Array {
   return new TextEncoder().encode(`m:repair:${peer}`);
 }
 
-function newRound(peer: ComparedPeer): Round {
-  const counts = { segments: 0, rowsCompared: 0, rowsOfRound: 0, rowsRepaired: 0 };
-  return { peer, from: BEGINNING, isWanted: true, isRunning: false, nextAtMs: 0, ...counts, completedAtMs: undefined };
+function newRound(peer: ComparedPeer, isOwn: boolean): Round {
+  const counts = { segments: 0, rowsCompared: 0, rowsOfRound: 0, rowsRepaired: 0, beganAtMs: 0, restUntilMs: 0, nextAtMs: 0 };
+  return { peer, isOwn, whole: undefined, from: BEGINNING, isWanted: true, isRunning: false, ...counts, completedAtMs: undefined };
 }
 
 const NEVER_WRITTEN = new Uint8Array();

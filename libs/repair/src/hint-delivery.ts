@@ -78,9 +78,10 @@ export class HintDelivery {
 
   /** False: the peer did not take them now. */
   async #handOver(peer: HintedPeer, oldest: readonly StoredHint[]): Promise<boolean> {
+    const { hints } = this.#options;
     const live = oldest.filter(({ createdMs }) => !this.#isExpired(createdMs));
     const expired = oldest.filter(({ createdMs }) => this.#isExpired(createdMs));
-    if (expired.length > 0) await this.#drop(peer.name, "expired", expired);
+    if (expired.length > 0) await hints.drop(peer.name, "expired", expired);
     if (live.length === 0) return true;
     const error = await this.#send(peer, live);
     if (error === undefined) {
@@ -92,7 +93,7 @@ export class HintDelivery {
     for (const hint of live) {
       const refusal = live.length === 1 ? error : await this.#send(peer, [hint]);
       if (refusal === undefined) await this.#delivered(peer.name, [hint]);
-      else if (isFinal(refusal)) await this.#drop(peer.name, refusal.code === "TIMESTAMP_OUT_OF_RANGE" ? "expired" : "refused", [hint]);
+      else if (isFinal(refusal)) await hints.drop(peer.name, refusal.code === "TIMESTAMP_OUT_OF_RANGE" ? "expired" : "refused", [hint]);
       else return false;
     }
     return true;
@@ -111,16 +112,6 @@ export class HintDelivery {
   async #delivered(peer: string, hints: readonly StoredHint[]): Promise<void> {
     await this.#options.hints.remove(peer, hints);
     this.#options.metrics.count("hints_delivered_total", hints.length, { peer });
-  }
-
-  async #drop(peer: string, reason: "expired" | "refused", dropped: readonly StoredHint[]): Promise<void> {
-    const { hints } = this.#options;
-    await hints.remove(peer, dropped);
-    hints.dropped(
-      peer,
-      reason,
-      dropped.reduce((sum, { mutations }) => sum + mutations.length, 0),
-    );
   }
 
   #isExpired(createdMs: number): boolean {

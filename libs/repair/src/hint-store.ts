@@ -1,10 +1,11 @@
-import type { KeyRange, KeyValue, KeyValueEntry, StepRunner } from "@concord/ports";
+import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation, StepRunner } from "@concord/ports";
 import { chunksOf, quarantine } from "@concord/quorum";
 import { assert, ConcordError, type Checksum, type Log, type Metrics } from "@concord/runtime";
+import { DueComparisons } from "./due-comparisons.ts";
 import { decodeHint, encodeHint, HINTS_NAMESPACE, hintKey, hintRange, readHintKey, type Hint } from "./hint-format.ts";
 import { HINT_BYTES_MAX, HINT_CALL_BYTES_TARGET, HINT_CALL_HINTS_MAX, HINT_CALL_MUTATIONS_TARGET } from "./limits.ts";
 
-/** Why a hint went without its peer having it: anti-entropy brings what it held. */
+/** Why a hint went without its peer having it: the comparison that is due from then on brings what it held (I14). */
 export type HintDrop = "full" | "expired" | "refused" | "unreadable";
 
 export interface HintStoreOptions {
@@ -26,6 +27,9 @@ export interface HintBacklog {
   readonly oldestMs: number | undefined;
 }
 
+/** Where what a peer did not confirm is now: in a hint, or dropped, with a comparison of all rows due. */
+export type HintKept = "hint" | "comparison";
+
 /** A hint as it lies in the store. */
 export interface StoredHint extends Hint {
   readonly key: Uint8Array;
@@ -44,16 +48,19 @@ interface Backlog {
  * inside steps, in the order in which these reach the disk.
  */
 export class HintStore {
+  /** Of peers whose hints were dropped. */
+  readonly due: DueComparisons;
   readonly #options: HintStoreOptions;
   readonly #backlogs = new Map<string, Backlog>();
 
-  private constructor(options: HintStoreOptions) {
+  private constructor(options: HintStoreOptions, due: DueComparisons) {
     this.#options = options;
+    this.due = due;
   }
 
   /** Counts what an earlier life left. */
   static async open(store: Pick<KeyValue, "range">, options: HintStoreOptions): Promise<HintStore> {
-    const hints = new HintStore(options);
+    const hints = new HintStore(options, await DueComparisons.open(store, options));
     let from: Uint8Array = Uint8Array.of(HINTS_NAMESPACE);
     for (;;) {
       const range = { from, to: Uint8Array.of(HINTS_NAMESPACE + 1), limit: HINT_CALL_HINTS_MAX, bytesMax: HINT_CALL_BYTES_TARGET };
@@ -75,25 +82,28 @@ export class HintStore {
     return { hints, bytes, oldestMs };
   }
 
-  /** Resolves with true when the mutations are on disk for the peer; false: there is no space for them, which is counted. */
-  async add(peer: string, createdMs: number, mutations: readonly Uint8Array[]): Promise<boolean> {
+  /**
+   * Resolves when the mutations are on disk for the peer, or, without space for them, the note that a comparison with it is due (I14). This node must
+   * have the rows on disk then, or another node a hint: the comparison sends what is here.
+   */
+  async add(peer: string, createdMs: number, mutations: readonly Uint8Array[]): Promise<HintKept> {
     const { runner, checksum, bytesMax = HINT_BYTES_MAX } = this.#options;
     const values = chunksOf(mutations).map((chunk) => encodeHint({ createdMs, mutations: chunk }, checksum));
-    const isKept = await runner.submit({
+    const kept = await runner.submit<HintKept>({
       load: [],
       run: () => {
         const backlog = this.#backlogOf(peer);
         const entries = values.map((value, at) => ({ key: hintKey(peer, backlog.nextSequence + BigInt(at)), value }));
         const bytes = entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
-        if (backlog.bytes + bytes > bytesMax) return { persist: [], reply: false };
+        if (backlog.bytes + bytes > bytesMax) return { persist: [this.due.dropped(peer)], reply: "comparison" };
         backlog.nextSequence += BigInt(entries.length);
         for (const entry of entries) this.#count(backlog, sizeOf(entry), createdMs);
-        return { persist: entries.map((entry) => ({ kind: "put", ...entry })), reply: true };
+        return { persist: entries.map((entry) => ({ kind: "put", ...entry })), reply: "hint" };
       },
     });
-    if (isKept) this.#report(peer);
-    else this.dropped(peer, "full", mutations.length);
-    return isKept;
+    if (kept === "hint") this.#report(peer);
+    else this.#countDropped(peer, "full", mutations.length);
+    return kept;
   }
 
   /** The first ones, as many as go into one call. Those that fail their check are quarantined on the way. */
@@ -130,11 +140,28 @@ export class HintStore {
     this.#report(peer);
   }
 
-  /** LB17: every mutation that its peer will not get from here. */
-  dropped(peer: string, reason: HintDrop, mutations: number): void {
-    const { metrics, log } = this.#options;
-    metrics.count("hints_dropped_total", mutations, { peer, reason });
-    log.warn("hints were dropped; anti-entropy brings their rows to the peer", { peer, reason, mutations });
+  /** As `remove`, of hints that the peer will not get; a comparison with it is due from then on (I14). */
+  async drop(peer: string, reason: HintDrop, hints: readonly StoredHint[]): Promise<void> {
+    assert(hints.length > 0, "something is dropped");
+    await this.#options.runner.submit({
+      load: [],
+      run: () => {
+        for (const { bytes } of hints) this.#uncount(this.#backlogOf(peer), bytes);
+        const removals = hints.map(({ key }): KeyValueOperation => ({ kind: "delete", key }));
+        return { persist: [...removals, this.due.dropped(peer)], reply: undefined };
+      },
+    });
+    this.#report(peer);
+    this.#countDropped(
+      peer,
+      reason,
+      hints.reduce((sum, { mutations }) => sum + mutations.length, 0),
+    );
+  }
+
+  /** LB17: every mutation that its peer will not get as a hint. */
+  #countDropped(peer: string, reason: HintDrop, mutations: number): void {
+    this.#options.metrics.count("hints_dropped_total", mutations, { peer, reason });
   }
 
   async #quarantine(peer: string, entry: KeyValueEntry): Promise<void> {
@@ -142,10 +169,11 @@ export class HintStore {
       load: [],
       run: () => {
         this.#uncount(this.#backlogOf(peer), sizeOf(entry));
-        return { persist: [quarantine(entry.key, entry.value), { kind: "delete", key: entry.key }], reply: undefined };
+        const moved: KeyValueOperation[] = [quarantine(entry.key, entry.value), { kind: "delete", key: entry.key }];
+        return { persist: [...moved, this.due.dropped(peer)], reply: undefined };
       },
     });
-    this.dropped(peer, "unreadable", 1);
+    this.#countDropped(peer, "unreadable", 1);
   }
 
   #found(entry: KeyValueEntry): void {

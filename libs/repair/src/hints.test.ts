@@ -59,7 +59,7 @@ test("hint format: version 1: golden bytes; a changed byte is CORRUPT_DATA", () 
 
 test("[LB9] [LBD5] hints: handed over in the order in which they were made, with their own bytes, then gone from the disk", async () => {
   const node = await open();
-  for (let n = 1; n <= 5; n += 1) assert.equal(await node.hints.add("n2", node.clock.ms, [row(n)]), true);
+  for (let n = 1; n <= 5; n += 1) assert.equal(await node.hints.add("n2", node.clock.ms, [row(n)]), "hint");
   assert.equal(await deliver(node), true);
   assert.deepEqual(node.peer.calls.flat(), [1, 2, 3, 4, 5].map(row).map(toHex));
   assert.deepEqual([node.hints.backlog("n2").hints, node.hints.backlog("n2").bytes, node.store.contents().length], [0, 0, 0]);
@@ -90,14 +90,36 @@ test("[LB9] [LB10] hints: the holder dies after the peer took them: handed over 
   assert.deepEqual(after.peer.calls, [[toHex(row(1))]]);
 });
 
-test("[LBD5] hints: up to the limit of bytes, per peer: one more is refused and counted", async () => {
+test("[LBD5] [LB17] hints: up to the limit of bytes, per peer: one more is counted, and a comparison is due, after a restart too", async () => {
   const size = hintKey("n2", 1n).length + encodeHint({ createdMs: 0, mutations: [row(1)] }, checksum).length;
   const node = await open(undefined, 2 * size);
   const added = [];
   for (let n = 1; n <= 3; n += 1) added.push(await node.hints.add("n2", 0, [row(n)]));
-  assert.deepEqual(added, [true, true, false]);
+  assert.deepEqual(added, ["hint", "hint", "comparison"]);
   assert.equal(node.metrics.counts["hints_dropped_total n2 full"], 1);
-  assert.equal(await node.hints.add("n3", 0, [row(1)]), true);
+  assert.equal(await node.hints.add("n3", 0, [row(1)]), "hint");
+  assert.deepEqual(node.hints.due.peers(), ["n2"]);
+  const after = await open(new MemoryKeyValue(node.store.crash()));
+  assert.deepEqual([after.hints.due.peers(), after.hints.backlog("n2").hints], [["n2"], 2]);
+});
+
+test("hints: the note of a due comparison is damaged: it is due all the same", async () => {
+  const before = await open(undefined, 0);
+  await before.hints.add("n2", 0, [row(1)]);
+  const [note] = before.store.contents();
+  await before.store.batch([{ kind: "put", key: note!.key, value: Uint8Array.of(9) }], { sync: true });
+  assert.deepEqual((await open(before.store)).hints.due.peers(), ["n2"]);
+});
+
+test("hints: dropped while a comparison goes on: it clears nothing; one that began after the last drop does, on disk too", async () => {
+  const node = await open(undefined, 0);
+  await node.hints.add("n2", 0, [row(1)]);
+  const early = node.hints.due.dropsOf("n2");
+  await node.hints.add("n2", 0, [row(2)]);
+  await node.hints.due.compared("n2", early);
+  assert.deepEqual((await open(node.store)).hints.due.peers(), ["n2"]);
+  await node.hints.due.compared("n2", node.hints.due.dropsOf("n2"));
+  assert.deepEqual((await open(new MemoryKeyValue(node.store.crash()))).hints.due.peers(), []);
 });
 
 test("[LB9] [LB17] hints: as old as gc_grace: handed over; older: dropped and counted, those behind it go", async () => {
@@ -107,6 +129,7 @@ test("[LB9] [LB17] hints: as old as gc_grace: handed over; older: dropped and co
   await deliver(node);
   assert.deepEqual(node.peer.calls.flat(), [toHex(row(2))]);
   assert.equal(node.metrics.counts["hints_dropped_total n2 expired"], 1);
+  assert.deepEqual(node.hints.due.peers(), ["n2"]);
 });
 
 test("[LB9] hints: the peer is away: none is sent; it fails: they stay; it is back: all go by themselves", async () => {
@@ -135,6 +158,7 @@ test("[LB17] hints: the peer refuses one for ever: it is dropped and counted, th
   assert.equal(await deliver(node), true);
   assert.deepEqual(node.peer.calls.slice(1), [[toHex(row(1))], [toHex(row(2))], [toHex(row(3))]]);
   assert.equal(node.metrics.counts["hints_dropped_total n2 refused"], 1);
+  assert.deepEqual(node.hints.due.peers(), ["n2"]);
 });
 
 test("hints: the token is wrong: none is dropped", async () => {
@@ -154,8 +178,9 @@ test("[LB17] hints: one fails its check: quarantined and counted, the others arr
   assert.equal(await deliver(node), true);
   assert.deepEqual(node.peer.calls.flat(), [row(1), row(3)].map(toHex));
   assert.equal(node.metrics.counts["hints_dropped_total n2 unreadable"], 1);
+  assert.deepEqual(node.hints.due.peers(), ["n2"]);
   assert.deepEqual(
     node.store.contents().map((entry) => toHex(entry.key)),
-    [`78${toHex(key)}`],
+    [toHex(new TextEncoder().encode("m:compare:n2")), `78${toHex(key)}`],
   );
 });

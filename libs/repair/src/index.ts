@@ -1,6 +1,7 @@
 export { AntiEntropy, type AntiEntropyOptions, type ComparedPeer, type RepairProgress } from "./anti-entropy.ts";
+export { DueComparisons, type DueComparisonsOptions } from "./due-comparisons.ts";
 export { HintDelivery, type HintDeliveryOptions, type HintedPeer } from "./hint-delivery.ts";
-export { HintStore, type HintBacklog, type HintDrop, type HintStoreOptions, type StoredHint } from "./hint-store.ts";
+export { HintStore, type HintBacklog, type HintDrop, type HintKept, type HintStoreOptions, type StoredHint } from "./hint-store.ts";
 export { LocalTombstones, type LocalTombstonesOptions, type PlainTombstone } from "./local-tombstones.ts";
 export { SEGMENT_LEAVES, SEGMENT_SLACK } from "./limits.ts";
 export { REPAIR_METRICS } from "./metrics.ts";

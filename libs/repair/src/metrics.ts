@@ -9,8 +9,14 @@ export const REPAIR_METRICS = [
   {
     name: "hints_dropped_total",
     kind: "counter",
-    help: "Mutations whose hint was dropped: full, expired, refused, unreadable. Anti-entropy brings their rows.",
+    help: "Mutations whose hint was dropped: full, expired, refused, unreadable. The comparison that is due then brings their rows.",
     labels: ["peer", "reason"],
+  },
+  {
+    name: "repair_comparison_due",
+    kind: "gauge",
+    help: "1: hints for the peer were dropped, so that it lacks rows until a whole comparison has ended. Survives restarts.",
+    labels: ["peer"],
   },
   { name: "repair_rounds_total", kind: "counter", help: "Rounds of comparison with a peer that came to their end.", labels: ["peer"] },
   {

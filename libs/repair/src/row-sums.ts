@@ -17,6 +17,8 @@ export interface SegmentSums {
   readonly leaves: readonly number[];
   readonly rows: number;
   readonly bytes: number;
+  /** Rows that fail their check, which are in no leaf. */
+  readonly damaged: number;
 }
 
 export interface SegmentRow {
@@ -59,13 +61,18 @@ export class ComparedRows {
   async sums(segment: Segment, slack: number): Promise<SegmentSums> {
     const leaves = Array.from({ length: SEGMENT_LEAVES }, () => 0);
     const { entries, to, bytes } = await this.#read(segment, slack);
+    let damaged = 0;
     for (const { key, value } of entries) {
-      if (value[0] !== MERGED_VERSION || !this.#isSound(key, value)) continue;
+      if (value[0] !== MERGED_VERSION) continue;
+      if (!this.#isSound(key, value)) {
+        damaged += 1;
+        continue;
+      }
       const keyChecksum = this.#options.checksum(key.subarray(1)) >>> 0;
       const leaf = keyChecksum % SEGMENT_LEAVES;
       leaves[leaf] = (leaves[leaf]! + sumOf(keyChecksum, value)) % SUMS;
     }
-    return { to, leaves, rows: entries.length, bytes };
+    return { to, leaves, rows: entries.length, bytes, damaged };
   }
 
   /** The rows of some leaves, those that follow from a log among them: so a peer that has a row merged sees that this one has it not. */

@@ -218,7 +218,7 @@ const SEEDS: readonly Seed[] = [
   [
     "what a holder keeps for others is bounded",
     "batch-log",
-    '      if (this.size >= PENDING_ENTRIES_MAX || this.#bytes + summary.bytes > PENDING_BYTES_MAX) return "full";\n',
+    '      if (this.size >= entries || this.#bytes + summary.bytes > bytesMax) return "full";\n',
     "",
     LOG,
   ],

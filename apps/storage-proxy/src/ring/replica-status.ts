@@ -49,7 +49,8 @@ export class ReplicaStatus {
     const replicas = peers.map(({ session, log }) => {
       const { hints, bytes, oldestMs } = node.hints.backlog(session.name);
       const comparison = comparisons.get(session.name) ?? `by ${session.name}`;
-      const waiting = { hints, bytes, oldestSeconds: oldestMs === undefined ? 0 : (nowMs - oldestMs) / 1000 };
+      const isComparisonDue = node.hints.due.isDue(session.name);
+      const waiting = { hints, bytes, oldestSeconds: oldestMs === undefined ? 0 : (nowMs - oldestMs) / 1000, isComparisonDue };
       return { name: session.name, isReachable: session.reachable, waiting, log: lags.get(log.name) ?? "no answer", comparison };
     });
     const own = { name: nodeName, log: lags.get(nodeName), damagedRows: node.healer.size, pendingBatches: node.batchLog.size };

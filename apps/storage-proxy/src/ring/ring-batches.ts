@@ -58,7 +58,7 @@ export async function openBatches(options: RingBatchesOptions): Promise<RingBatc
   const { nodeName, writeTimeoutMs } = config;
   const hint: BatchRing["hint"] = (node, createdMs, mutations) => options.hints.add(node, createdMs, mutations);
   const ring: BatchRing = { self: nodeName, nodes: [own, ...others], clock, writeTimeoutMs, failpoint, hint };
-  const executor = new BatchExecutor({ ring, checksum, drawTimestampUs, forgotten: options.forgotten, log, metrics });
+  const executor = new BatchExecutor({ ring, batchLog, checksum, drawTimestampUs, forgotten: options.forgotten, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;
   const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs, log, metrics });

@@ -117,6 +117,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     local: comparedRows,
     own: stored,
     peers: peers.map((peer) => peer.compared),
+    due: hints.due,
     reader: engine,
     intervalMs: config.repairIntervalMs,
   });

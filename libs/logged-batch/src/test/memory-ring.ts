@@ -24,7 +24,7 @@ import {
 import type { CellValue } from "@concord/values";
 import { ENTRY_RANGE, idOfKey } from "../batch-entry.ts";
 import { BatchExecutor } from "../batch-executor.ts";
-import type { BatchLog } from "../batch-log.ts";
+import { PENDING_LIMITS, type BatchLog } from "../batch-log.ts";
 import type { BatchLogWrite, BatchLogWritten, BatchNode, BatchRing } from "../batch-node.ts";
 import { GC_GRACE_MS } from "../limits.ts";
 import { DecidedRows, type DecidedRowsOptions } from "../decided-rows.ts";
@@ -148,6 +148,7 @@ export class MemoryRing {
   /** Without comparisons nothing replaces a hint that is too old. */
   hintGraceMs = GC_GRACE_MS;
   hintBytesMax = 1024 * 1024;
+  pendingMax = PENDING_LIMITS;
   /** Where its nodes say and count. */
   observed: { readonly log: Log; readonly metrics: Metrics } = { log: silentLog, metrics: silentMetrics };
   #lastUs = TIMESTAMP_ZERO;
@@ -193,12 +194,19 @@ export class MemoryRing {
     if (node.process !== undefined) return;
     const life = { alive: true };
     const runner = this.#runner(node, life);
-    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten);
+    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, this.pendingMax);
     const { observed } = this;
     const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
     const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
     const ring = this.#ringOf(node, life, localBatchLog(batchLog, runner), hints);
-    const executor = new BatchExecutor({ ...observed, ring, checksum, drawTimestampUs: () => this.#draw(), forgotten: node.forgotten });
+    const executor = new BatchExecutor({
+      ...observed,
+      ring,
+      batchLog,
+      checksum,
+      drawTimestampUs: () => this.#draw(),
+      forgotten: node.forgotten,
+    });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
     const replay = new BatchReplay(options);
     const rows = new DecidedRows({ rows: storedRows(node, runner), batchLog, whenDecided: (held) => replay.whenDecided(held) });

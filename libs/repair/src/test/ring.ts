@@ -24,6 +24,8 @@ export interface RingLimits {
   readonly hintBytesMax: number;
   readonly gcGraceMs: number;
   readonly segmentRows: number;
+  /** Between two comparisons that nothing asks for. */
+  readonly intervalMs: number;
 }
 
 /** One life of a node. */
@@ -64,7 +66,7 @@ export class TestRing {
   }
 
   static async open(limits: Partial<RingLimits> = {}): Promise<TestRing> {
-    const ring = new TestRing({ hintBytesMax: 1_000_000, gcGraceMs: 1_000_000_000, segmentRows: 4, ...limits });
+    const ring = new TestRing({ hintBytesMax: 1_000_000, gcGraceMs: 1_000_000_000, segmentRows: 4, intervalMs: 10_000, ...limits });
     for (const node of ring.nodes) await ring.start(node);
     return ring;
   }
@@ -86,7 +88,7 @@ export class TestRing {
     if (node.life !== undefined) return;
     const { store, name } = node;
     const { clock } = this;
-    const { hintBytesMax, gcGraceMs, segmentRows } = this.#limits;
+    const { hintBytesMax, gcGraceMs, segmentRows, intervalMs } = this.#limits;
     const observed = { log: silentLog, metrics: silentMetrics };
     const runner = new PlainRunner(store);
     const others = this.nodes.filter((other) => other !== node);
@@ -114,12 +116,13 @@ export class TestRing {
       local: compared,
       own: local,
       peers: others.map((other) => this.#comparedOf(node, other, collections)),
+      due: hints.due,
       runner,
       reader: store,
       checksum,
       clock,
       timeoutMs: TIMEOUT_MS,
-      intervalMs: 10_000,
+      intervalMs,
       ...observed,
     });
     const tombstones = new LocalTombstones({ ...shared, reader: store });
@@ -129,7 +132,7 @@ export class TestRing {
       local: tombstones,
       peers: others.map((other) => this.#tombstonesOf(node, other)),
       reader: store,
-      intervalMs: 10_000,
+      intervalMs,
       pageRows: segmentRows,
     });
     node.life = { local, rows, hints, delivery, compared, antiEntropy, healer, forgotten, tombstones, collector, collections };
