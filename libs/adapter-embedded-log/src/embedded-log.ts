@@ -3,6 +3,7 @@ import {
   ConcordError,
   silentLog,
   silentMetrics,
+  toConcordError,
   type Checksum,
   type Clock,
   type Disk,
@@ -67,8 +68,8 @@ interface Settings extends EmbeddedLogOptions {
 }
 
 /**
- * Opens or makes a log. Finishes publications that a crash cut off before it answers. CORRUPT_DATA when a journal is damaged: what is
- * damaged was quarantined and reported. MALFORMED_REQUEST when the folder was made for another number of partitions. A shared log opens nothing
+ * Opens or makes a log. Finishes publications that a crash cut off before it answers. A partition that cannot be opened does not stop the
+ * others: its calls are refused with the reason, CORRUPT_DATA when a journal is damaged. MALFORMED_REQUEST when the folder was made for another number of partitions. A shared log opens nothing
  * yet; its partitions are finished and refused the same way when they are taken over.
  */
 export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<MessageLog> {
@@ -97,6 +98,8 @@ export async function openEmbeddedLog(options: EmbeddedLogOptions): Promise<Mess
 class EmbeddedLog implements MessageLog {
   readonly #settings: Settings;
   readonly #open: (Partition | undefined)[] = [];
+  /** Why a partition of a log that one process has is not open: it is opened again when its owner tries (I9). */
+  readonly #failed = new Map<number, ConcordError>();
   /** Openings and releases of a partition, one at a time. */
   readonly #turns = new Map<number, Promise<unknown>>();
 
@@ -112,14 +115,27 @@ class EmbeddedLog implements MessageLog {
     return this.#settings.limits.appendBytes;
   }
 
+  /** Each for itself: one that cannot be opened leaves the others alone (I9). */
   async openAll(): Promise<void> {
-    const { folder } = this.#settings;
-    const opening = Array.from({ length: this.partitions }, (_, number) =>
-      openPartition(this.#settings, number, soleTenure(partitionFolder(folder, number)), this.#partition),
-    );
-    this.#open.push(...(await Promise.all(opening)));
+    await Promise.all(Array.from({ length: this.partitions }, (_, number) => this.#openSole(number)));
     // One after the other: a publication of one may go on in the input of another.
-    for (const each of this.#open) await each!.recover();
+    for (const each of this.#open) await each?.recover().catch((thrown: unknown) => this.#standsAlone(each.number, thrown));
+  }
+
+  async #openSole(number: number): Promise<void> {
+    try {
+      const tenure = soleTenure(partitionFolder(this.#settings.folder, number));
+      this.#open[number] = await openPartition(this.#settings, number, tenure, this.#partition);
+      this.#failed.delete(number);
+    } catch (thrown) {
+      this.#failed.set(number, this.#standsAlone(number, thrown));
+    }
+  }
+
+  #standsAlone(partition: number, thrown: unknown): ConcordError {
+    const error = toConcordError(thrown);
+    this.#settings.log?.error("a partition of the log is not served", { partition, code: error.code, reason: error.message });
+    return error;
   }
 
   append: MessageLog["append"] = async (partition, messages) => ({ from: await this.#partition(partition).append(messages) });
@@ -133,6 +149,7 @@ class EmbeddedLog implements MessageLog {
   open: MessageLog["open"] = async (partition, owner) => {
     this.#known(partition);
     if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#acquire(partition));
+    else if (this.#failed.has(partition)) await this.#inTurn(partition, () => this.#openSole(partition));
     return await this.#partition(partition).open(owner);
   };
 
@@ -174,7 +191,8 @@ class EmbeddedLog implements MessageLog {
     let partition: Partition | undefined;
     try {
       partition = await openPartition(this.#settings, number, tenure, this.#partition);
-      await partition.recover();
+      // One that is damaged is read; its session is refused.
+      if (partition.damage === undefined) await partition.recover();
       await tenure.held();
     } catch (thrown) {
       await partition?.close();
@@ -204,6 +222,11 @@ class EmbeddedLog implements MessageLog {
     this.#known(number);
     const found = this.#open[number];
     if (found !== undefined) return found;
+    const failure = this.#failed.get(number);
+    if (failure !== undefined) {
+      const text = `partition ${number} is not served: ${failure.message}`;
+      throw new ConcordError(failure.code, text, { applied: "no", metadata: { partition: String(number) }, cause: failure });
+    }
     throw new ConcordError("NOT_OWNER", `partition ${number} is not open in this process`, { metadata: { partition: String(number) } });
   };
 
@@ -223,17 +246,17 @@ async function openPartition(
 ): Promise<Partition> {
   const { clock, limits, retention, log = silentLog, failpoint = () => undefined } = settings;
   const opened: TopicLog[] = [];
-  const open = async (topic: LogTopic, decode: Decode): Promise<TopicLog> => {
-    const opening = await openTopic(settings, tenure, topic, decode);
+  const open = async (topic: LogTopic, decode: Decode, processedTo?: bigint): Promise<TopicLog> => {
+    const opening = await openTopic(settings, tenure, topic, decode, processedTo);
     opened.push(opening);
     return opening;
   };
   try {
-    const topics: Record<LogTopic, TopicLog> = {
-      input: await open("input", decodeInput),
-      output: await open("output", decodeOutput),
-      "dead-letters": await open("dead-letters", decodeInput),
-    };
+    const output = await open("output", decodeOutput);
+    // The truth about input below what a sound output acknowledges is that output (I9).
+    const processedTo = output.damage === undefined ? await acknowledgedBy(output) : undefined;
+    const input = await open("input", decodeInput, processedTo);
+    const topics: Record<LogTopic, TopicLog> = { input, output, "dead-letters": await open("dead-letters", decodeInput) };
     return new Partition({ number, tenure, topics, limits, retention, clock, log, failpoint, partition });
   } catch (thrown) {
     for (const topic of opened) await topic.close();
@@ -241,7 +264,13 @@ async function openPartition(
   }
 }
 
-async function openTopic(settings: Settings, { folder, isShared }: Tenure, topic: LogTopic, decode: Decode): Promise<TopicLog> {
+async function openTopic(
+  settings: Settings,
+  { folder, isShared }: Tenure,
+  topic: LogTopic,
+  decode: Decode,
+  processedTo: bigint | undefined,
+): Promise<TopicLog> {
   const { limits } = settings;
   const options: JournalOptions = {
     ...journalOptions(settings, `${folder}/${topic}`),
@@ -249,10 +278,17 @@ async function openTopic(settings: Settings, { folder, isShared }: Tenure, topic
     // Logs are long: what lies before the last segments is checked when it is read.
     verify: "last",
     takesOver: isShared,
+    readsDamaged: true,
+    ...(processedTo === undefined ? {} : { processedTo }),
   };
   const { journal } = await openJournal(options);
   // Input alone has one reader that follows the appends: the owner.
   return new TopicLog(options, journal, decode, topic === "input" ? new RecentRecords(settings.recent) : undefined);
+}
+
+async function acknowledgedBy(output: TopicLog): Promise<bigint | undefined> {
+  for await (const { payload, sequence } of output.recordsBackward()) return decodePublication(payload, sequence).acknowledgedInput;
+  return undefined;
 }
 
 /** The number of partitions is written down once, before there is any (DDD3). */

@@ -33,6 +33,8 @@ export class Partition {
   #neededFrom = 0n;
   /** Bytes of segments wholly below `neededFrom`, when the output began at `start`. */
   #unneeded = { start: -1n, neededFrom: -1n, bytes: 0 };
+  /** The logs do not agree: nothing is appended or published until a recovery finds that they do. */
+  #disagreement: ConcordError | undefined;
   #trimming: Promise<void> | undefined;
   #trimmedSegments = 0;
   #trimmedAtMs = Number.NEGATIVE_INFINITY;
@@ -47,6 +49,11 @@ export class Partition {
 
   get topics(): Readonly<Record<LogTopic, TopicLog>> {
     return this.#context.topics;
+  }
+
+  /** Set when one of its journals is damaged where it is needed: it is only read, and starts no more by itself (I9). */
+  get damage(): ConcordError | undefined {
+    return Object.values(this.topics).find(({ damage }) => damage !== undefined)?.damage;
   }
 
   get outputUse(): OutputUse {
@@ -82,6 +89,7 @@ export class Partition {
   async append(messages: readonly NewMessage[]): Promise<bigint> {
     const { input } = this.topics;
     if (messages.length === 0) return input.end;
+    this.#requireSound();
     this.#checkBacklog(input);
     return await this.#appendInput(encodeMessages(messages), messages.length);
   }
@@ -131,6 +139,8 @@ export class Partition {
   async recover(): Promise<void> {
     const { input, output } = this.topics;
     for (const topic of Object.values(this.topics)) await topic.ready();
+    this.#disagreement = undefined;
+    this.#requireSound();
     let hasOutput = false;
     this.#acknowledged = input.bounds.start;
     for await (const { payload, sequence } of output.recordsBackward()) {
@@ -152,8 +162,16 @@ export class Partition {
     const { start } = bounds;
     if (start <= acknowledged && acknowledged <= end) return;
     const what = acknowledged > end ? "the newest input is missing" : "the newest output is missing";
-    const text = `partition ${this.#context.number}: ${what}: input ${start} to ${end} is there, output acknowledges ${acknowledged}`;
-    throw new ConcordError("CORRUPT_DATA", `${text}; restore the data folder from a copy`, { applied: "no" });
+    const text = `${what}: input ${start} to ${end} is there, output acknowledges ${acknowledged}`;
+    this.#disagreement = new ConcordError("CORRUPT_DATA", text, { applied: "no" });
+    this.#requireSound();
+  }
+
+  #requireSound(): void {
+    const damage = this.damage ?? this.#disagreement;
+    if (damage === undefined) return;
+    const text = `partition ${this.number} is damaged and stands alone: ${damage.message}; stop the node and run concord repair`;
+    throw new ConcordError("CORRUPT_DATA", text, { applied: "no", cause: damage });
   }
 
   open(owner: string): Promise<LogSession> {
@@ -288,6 +306,7 @@ export class Partition {
 
   async #receive(payload: Uint8Array, count: number, from: number, { publication }: PublicationRecord, inputEnd: bigint): Promise<void> {
     const { input } = this.topics;
+    this.#requireSound();
     await input.ready();
     const { start } = input.bounds;
     for await (const record of input.records(inputEnd < start ? start : inputEnd)) {

@@ -49,6 +49,11 @@ export class TopicLog {
     return { start: this.#journal.firstSequence, end: this.#visibleEnd };
   }
 
+  /** Its journal is damaged where it is needed: it is only read. */
+  get damage(): ConcordError | undefined {
+    return this.#journal.damage;
+  }
+
   /** Where the next record goes. */
   get end(): bigint {
     return this.#journal.durableSequence;
@@ -113,9 +118,15 @@ export class TopicLog {
     if (page.isDone) return page;
     for await (const record of this.#journal.read(page.next)) {
       if (record.count === 0) continue;
+      if (record.sequence > page.next && this.damage !== undefined) {
+        // What lies before the hole is sound: the page ends there, and the next one is refused.
+        if (page.messages.length > 0) return page;
+        throw hole(this.damage, page.next, record.sequence);
+      }
       this.#take(page, record);
       if (page.isDone) break;
     }
+    if (this.damage !== undefined && page.messages.length === 0 && page.next < end) throw hole(this.damage, page.next, end);
     return page;
   }
 
@@ -158,6 +169,11 @@ export class TopicLog {
     await this.#journal.close();
     this.#journal = (await openJournal(this.#options)).journal;
   }
+}
+
+function hole(damage: ConcordError, from: bigint, to: bigint): ConcordError {
+  const text = `offsets ${from} to ${to - 1n} are damaged (${damage.message}); what is sound goes on at ${to}`;
+  return new ConcordError("CORRUPT_DATA", text, { applied: "no", metadata: { from: String(from), soundFrom: String(to) }, cause: damage });
 }
 
 /** A page being filled: ends after the message that passes a limit. */

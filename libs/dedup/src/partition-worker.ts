@@ -163,11 +163,22 @@ class Worker implements PartitionWorker {
   }
 
   async statistics(): Promise<PartitionStatistics> {
-    const { end } = await this.#dependencies.log.bounds("input", this.partition);
+    const end = await this.#inputEnd();
     const { accepted, duplicate, rerouted, "dead-lettered": deadLettered } = this.#counts;
     const window = this.#opened?.window.statistics(this.#time.now()) ?? NO_WINDOW;
     const lag = end - this.#results.processedTo;
     return { partition: this.partition, state: this.#state, lag, window, accepted, duplicates: duplicate, deadLettered, rerouted };
+  }
+
+  /** A partition that is stopped may have a log that cannot be read: its reason is given out all the same. */
+  async #inputEnd(): Promise<bigint> {
+    try {
+      return (await this.#dependencies.log.bounds("input", this.partition)).end;
+    } catch (thrown) {
+      if (this.#state.kind !== "stopped") throw thrown;
+      assert(this.#session === undefined, "a partition that is stopped publishes nothing");
+      return this.#results.processedTo;
+    }
   }
 
   async #live(): Promise<void> {

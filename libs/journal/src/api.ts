@@ -1,4 +1,4 @@
-import type { Checksum, Disk, Log, Metrics, Random } from "@concord/runtime";
+import type { Checksum, ConcordError, Disk, Log, Metrics, Random } from "@concord/runtime";
 import type { JournalLimits } from "./limits.ts";
 
 /** One record as it was appended. Its sequence is the journal's count of units before it. */
@@ -22,6 +22,8 @@ export interface Journal {
   readonly nextSequence: bigint;
   /** One behind the last durable record: what `read` gives out. */
   readonly durableSequence: bigint;
+  /** Set when it was opened with `readsDamaged` and damage was found: the journal is only read. */
+  readonly damage: ConcordError | undefined;
   /** Stopped: a sync failed (or the new segment after one); appends are refused with STORE_FAILED, reads go on. Open it again. */
   readonly isStopped: boolean;
   /**
@@ -66,7 +68,7 @@ export interface JournalFindings {
    * leaves them, and nothing is lost; a file whose contents the disk lost looks the same.
    */
   readonly lostSegments: readonly string[];
-  /** Segments or spans that are neither records nor a torn tail: kept under another name and reported; a scrub must follow. */
+  /** Segments or spans that are neither records nor a torn tail: kept under another name, or as they are when `processedTo` passes them over. Reported. */
   readonly quarantined: readonly { readonly name: string; readonly reason: string }[];
 }
 
@@ -84,6 +86,16 @@ export interface JournalOptions {
    * false: damage is quarantined.
    */
   readonly strict?: boolean;
+  /**
+   * What another file proves: records before this sequence were durable, and are not needed any more. Damage that lies wholly among them is
+   * reported and passed over. A journal that ends before this sequence has lost its end: that is reported too, and it goes on at this sequence.
+   */
+  readonly processedTo?: bigint;
+  /**
+   * With `strict`: damage does not make opening fail. Nothing on the disk changes, sound records are read, and appends are refused with
+   * CORRUPT_DATA (`Journal.damage`). Default false.
+   */
+  readonly readsDamaged?: boolean;
   /**
    * Another process may still have the journal's files open and write to them. Opening cuts nothing off, and a new segment, which says where
    * the one before it ended, is durable before it resolves: what the other process writes from now on lies behind that end, where no reader

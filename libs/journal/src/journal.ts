@@ -15,6 +15,8 @@ type State =
   | { readonly kind: "running" }
   /** A sync failed and no segment could follow: what is on disk is known only after opening again. */
   | { readonly kind: "stopped"; readonly cause: unknown }
+  /** Only read: an append would follow what is not known. */
+  | { readonly kind: "damaged"; readonly damage: ConcordError }
   | { readonly kind: "closing" };
 
 /** The one writer of a journal. Records wait in a queue; a loop takes groups from it: one write, one sync, then the answers (I1, I2). */
@@ -55,7 +57,8 @@ export class SegmentedJournal implements Journal {
     this.#lastSequence = recovered.lastSequence;
     this.#lastOrdinal = recovered.lastOrdinal;
     this.#sizeBytes = recovered.segments.reduce((sum, { end }) => sum + end, 0);
-    this.#isSealed = (recovered.segments.at(-1)?.damage.length ?? 0) > 0;
+    this.#isSealed = recovered.isEndLost || (recovered.segments.at(-1)?.damage.length ?? 0) > 0;
+    if (recovered.damage !== undefined) this.#state = { kind: "damaged", damage: recovered.damage };
   }
 
   get firstSequence(): bigint {
@@ -68,6 +71,10 @@ export class SegmentedJournal implements Journal {
 
   get durableSequence(): bigint {
     return this.#durableSequence;
+  }
+
+  get damage(): ConcordError | undefined {
+    return this.#state.kind === "damaged" ? this.#state.damage : undefined;
   }
 
   get isStopped(): boolean {
@@ -84,6 +91,7 @@ export class SegmentedJournal implements Journal {
 
   /** Makes the first segment of a new journal, or of a new owner (I9). */
   async begin(): Promise<void> {
+    if (this.#state.kind === "damaged") return;
     if (this.#segments.length === 0 || this.#options.takesOver === true) await this.#addSegment();
   }
 
@@ -119,6 +127,7 @@ export class SegmentedJournal implements Journal {
   }
 
   trim(sequence: bigint): Promise<bigint> {
+    if (this.#state.kind === "damaged") return Promise.reject(this.#state.damage);
     const trimmed = this.#trimming.then(() => this.#trim(sequence));
     this.#trimming = trimmed.catch(nothing);
     return trimmed;
@@ -134,6 +143,7 @@ export class SegmentedJournal implements Journal {
 
   #refusalOf(bytes: number): ConcordError | undefined {
     const { recordBytes, queueBytes } = this.#limits;
+    if (this.#state.kind === "damaged") return this.#state.damage;
     if (this.#state.kind === "closing") return new ConcordError("DRAINING", "the journal is closed");
     if (this.#state.kind === "stopped") {
       return new ConcordError("STORE_FAILED", "the journal stopped at a failed write", { applied: "no", cause: this.#state.cause });

@@ -14,6 +14,10 @@ export interface Recovered {
   readonly lastSequence: bigint | undefined;
   /** The largest that any file had. */
   readonly lastOrdinal: number;
+  /** Records before `nextSequence` are missing at the end: no record may follow in the last segment. */
+  readonly isEndLost: boolean;
+  /** Why the journal is only read (`readsDamaged`). */
+  readonly damage: ConcordError | undefined;
 }
 
 interface Found {
@@ -44,6 +48,8 @@ interface Stretch {
 
 interface ScanListener {
   readonly frame: (frame: Frame) => void;
+  /** Whether what comes next was durable: then bytes that are no record are damage, never a torn write. */
+  readonly isProven: () => boolean;
   /** What was next is not known any more. */
   readonly damage: () => void;
 }
@@ -65,6 +71,10 @@ class Recovery {
   readonly #tornCopies: string[] = [];
   readonly #segments: Segment[] = [];
   readonly #unborn: { readonly ordinal: number; readonly name: string }[] = [];
+  /** Those of `quarantined` that are not passed over. */
+  readonly #refused: { name: string; reason: string }[] = [];
+  /** Spans of the segment being scanned: the sequence of the first sound record behind each, once one is found. */
+  #nextSound: (bigint | undefined)[] = [];
   #tornBytes = 0;
   /** Of the last segment. */
   #tornEndBytes = 0;
@@ -84,7 +94,7 @@ class Recovery {
    * would end in silence at the one before it.
    */
   get #isRefused(): boolean {
-    return this.#options.strict === true && this.#quarantined.length > 0;
+    return this.#options.strict === true && this.#refused.length > 0;
   }
 
   async closeAll(): Promise<void> {
@@ -96,7 +106,18 @@ class Recovery {
     await disk.makeFolder(folder);
     const chain = await this.#chain(await this.#load());
     for (const [at, found] of chain.entries()) await this.#check(found, chain[at + 1]);
-    if (this.#isRefused) throw damaged(folder, this.#quarantined);
+    const isEndLost = this.#checkEnd(chain.at(-1));
+    const damage = this.#isRefused ? damaged(folder, this.#refused) : undefined;
+    if (damage !== undefined && (this.#options.readsDamaged !== true || chain.length === 0)) throw damage;
+    const nextSequence = isEndLost ? this.#options.processedTo! : (this.#expected ?? 0n);
+    const segments = chain.map(({ segment }) => segment);
+    const [lastSequence, lastOrdinal] = [this.#lastSequence, this.#lastOrdinal];
+    const findings = damage === undefined ? await this.#clean(chain) : { ...UNCHANGED, quarantined: this.#quarantined };
+    return { segments, findings, nextSequence, lastSequence, lastOrdinal, isEndLost, damage };
+  }
+
+  /** Brings the disk to what was decided. */
+  async #clean(chain: readonly Found[]): Promise<JournalFindings> {
     const last = chain.at(-1);
     const lostSegments = this.#unborn.filter(({ ordinal }) => ordinal > (last?.ordinal ?? 0)).map(({ name }) => name);
     const [tornBytes, tornCopies, quarantined] = [this.#tornBytes, this.#tornCopies, this.#quarantined];
@@ -104,14 +125,26 @@ class Recovery {
     if (tornBytes > 0 || lostSegments.length > 0) await this.#reportCut({ tornBytes, lostSegments });
     await this.#removeUnborn();
     if (last !== undefined) await this.#settle(last);
-    const segments = chain.map(({ segment }) => segment);
-    return { segments, findings, nextSequence: this.#expected ?? 0n, lastSequence: this.#lastSequence, lastOrdinal: this.#lastOrdinal };
+    return findings;
+  }
+
+  /** Whether records are missing at the end that another file proves. */
+  #checkEnd(last: Found | undefined): boolean {
+    const { processedTo } = this.#options;
+    if (processedTo === undefined || this.#isRefused) return false;
+    // Undefined behind damage at the end, which is reported.
+    const end = this.#expected ?? (last === undefined ? 0n : undefined);
+    if (end !== undefined && end >= processedTo) return false;
+    if (end !== undefined)
+      this.#report(last?.name ?? segmentName(1), `it ends at sequence ${end}, records up to ${processedTo} were durable`, processedTo);
+    return true;
   }
 
   /** Every segment file with a sound header, oldest first; the others are to be removed (never held a record) or quarantined. */
   async #load(): Promise<Found[]> {
     const { disk, folder, checksum } = this.#options;
     const found: Found[] = [];
+    const bad: { readonly name: string; readonly ordinal: number; readonly reason: string }[] = [];
     for (const { name, kind } of await disk.list(folder)) {
       if (name === PREPARED_NAME) this.#hasPrepared = true;
       const ordinal = ordinalOf(name);
@@ -129,7 +162,11 @@ class Recovery {
         continue;
       }
       if (size <= SEGMENT_HEADER_BYTES) this.#noteUnborn(ordinal, name, size);
-      else await this.#quarantine(name, header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}`);
+      else bad.push({ name, ordinal, reason: header === undefined ? "its header is damaged" : `it says it is segment ${header.ordinal}` });
+    }
+    for (const { name, ordinal, reason } of bad) {
+      const next = found.find((other) => other.ordinal > ordinal);
+      await this.#quarantine(name, reason, next?.segment.header.firstSequence);
     }
     return found;
   }
@@ -147,7 +184,8 @@ class Recovery {
       const { previous } = candidate.segment.header;
       const before = chain.at(-1);
       if (before !== undefined && previous?.ordinal !== before.ordinal) {
-        this.#report(segmentName(previous?.ordinal ?? 0), `${candidate.name} follows it and it is not there`);
+        const { firstSequence } = candidate.segment.header;
+        this.#report(segmentName(previous?.ordinal ?? 0), `${candidate.name} follows it and it is not there`, firstSequence);
       }
       chain.push(candidate);
     }
@@ -158,17 +196,18 @@ class Recovery {
     const { segment, name } = found;
     const { header } = segment;
     if (this.#expected !== undefined && header.firstSequence !== this.#expected) {
-      this.#report(name, `it begins with sequence ${header.firstSequence}, ${this.#expected} was next`);
+      this.#report(name, `it begins with sequence ${header.firstSequence}, ${this.#expected} was next`, header.firstSequence);
     }
     this.#expected = header.firstSequence;
     this.#lastSequence = header.lastSequenceBefore;
     const isFollowed = next?.segment.header.previous?.ordinal === found.ordinal;
     const stretch = { isLast: next === undefined, hasEndMark: header.isPrepared && !isFollowed };
     const saidEnd = isFollowed ? next.segment.header.previous.end : found.size;
-    if (saidEnd > found.size) this.#report(name, `it ends at ${found.size}, ${next!.name} says at ${saidEnd}`);
+    const firstOfNext = next?.segment.header.firstSequence;
+    if (saidEnd > found.size) this.#report(name, `it ends at ${found.size}, ${next!.name} says at ${saidEnd}`, firstOfNext);
     segment.end = Math.min(saidEnd, found.size);
-    if (next === undefined || (this.#options.verify ?? "all") === "all" || !isFollowed) {
-      await this.#scan(found, { ...stretch, size: segment.end });
+    if (next === undefined || (this.#options.verify ?? "all") === "all" || !isFollowed || this.#isHalfProcessed(next)) {
+      await this.#scan(found, { ...stretch, size: segment.end }, firstOfNext);
       if (next !== undefined) await segment.closeFile();
       return;
     }
@@ -176,19 +215,32 @@ class Recovery {
     this.#lastSequence = next.segment.header.lastSequenceBefore;
   }
 
-  async #scan(found: Found, stretch: Stretch): Promise<void> {
+  /** Readers go through the segment before this one: what is damaged in its processed half must be known. */
+  #isHalfProcessed({ segment }: Found): boolean {
+    const { processedTo } = this.#options;
+    return processedTo !== undefined && this.#expected! < processedTo && processedTo <= segment.header.firstSequence;
+  }
+
+  async #scan(found: Found, stretch: Stretch, firstOfNext: bigint | undefined): Promise<void> {
     const { segment, name } = found;
     const source = await segment.acquire();
     segment.index = new SparseIndex();
     const scan = await scanSegment(source, stretch, {
       frame: (frame) => this.#pass(segment, name, frame),
-      damage: () => (this.#expected = undefined),
+      isProven: () => this.#expected !== undefined && this.#expected < (this.#options.processedTo ?? 0n),
+      damage: () => {
+        this.#nextSound.push(undefined);
+        this.#expected = undefined;
+      },
     });
     segment.damage = scan.damage;
-    for (const { from, to } of scan.damage) {
+    // Behind the last record nothing says how much is lost: what is proven is.
+    const atEnd = firstOfNext ?? this.#options.processedTo;
+    for (const [at, { from, to }] of scan.damage.entries()) {
       const copy = this.#options.strict === true ? name : await this.#copyAside(source, name, from, to);
-      this.#report(copy, `bytes ${from} to ${to} of ${name} are no record`);
+      this.#report(copy, `bytes ${from} to ${to} of ${name} are no record`, this.#nextSound[at] ?? atEnd);
     }
+    this.#nextSound = [];
     if (scan.hasFramesBehind && !this.#isRefused) {
       this.#tornCopies.push(await this.#copyAside(source, name, scan.end, Math.min(found.size, scan.end + scan.tornBytes)));
     }
@@ -204,7 +256,8 @@ class Recovery {
   /** Notes a sound frame; its sequence is the next one unless damage lies before it. */
   #pass(segment: Segment, name: string, frame: Frame): void {
     const isJump = this.#expected !== undefined && frame.sequence !== this.#expected;
-    if (isJump) this.#report(name, `sequence ${frame.sequence} at ${frame.offset}, ${this.#expected} was next`);
+    if (isJump) this.#report(name, `sequence ${frame.sequence} at ${frame.offset}, ${this.#expected} was next`, frame.sequence);
+    if (this.#expected === undefined && this.#nextSound.length > 0) this.#nextSound[this.#nextSound.length - 1] = frame.sequence;
     this.#expected = frame.sequence + BigInt(frame.count);
     this.#lastSequence = frame.sequence;
     segment.index?.note(frame.offset, frame.sequence);
@@ -246,14 +299,14 @@ class Recovery {
     if (this.#unborn.length > 0) await disk.syncFolder(folder);
   }
 
-  async #quarantine(name: string, reason: string): Promise<void> {
+  async #quarantine(name: string, reason: string, before: bigint | undefined): Promise<void> {
     const { disk, folder, strict } = this.#options;
-    if (strict === true) return this.#report(name, reason);
+    if (strict === true) return this.#report(name, reason, before);
     let to = `${name}.bad`;
     for (let n = 2; (await disk.open(inFolder(folder, to)).then(isThere)) && n < Number.MAX_SAFE_INTEGER; n += 1) to = `${name}.bad-${n}`;
     await disk.rename(inFolder(folder, name), inFolder(folder, to));
     await disk.syncFolder(folder);
-    this.#report(to, reason);
+    this.#report(to, reason, before);
   }
 
   /** Copies a span under a name of its own; the segment keeps it too. Once is enough. */
@@ -282,10 +335,16 @@ class Recovery {
     await onCut?.(cut);
   }
 
-  #report(name: string, reason: string): void {
+  /** `before`: what is lost lies before this sequence; undefined: that is not known. */
+  #report(name: string, reason: string, before: bigint | undefined): void {
+    const { folder, log, metrics, processedTo } = this.#options;
+    const isPassedOver = processedTo !== undefined && before !== undefined && before <= processedTo;
     this.#quarantined.push({ name, reason });
-    this.#options.log?.error("journal damaged", { folder: this.#options.folder, name, reason });
-    this.#options.metrics?.count("concord_journal_damage_total");
+    if (!isPassedOver) this.#refused.push({ name, reason });
+    if (isPassedOver)
+      log?.error("journal damaged in records that are processed: passed over", { folder, name, reason, before: String(before) });
+    else log?.error("journal damaged", { folder, name, reason });
+    metrics?.count("concord_journal_damage_total");
   }
 }
 
@@ -309,7 +368,8 @@ async function scanSegment(source: FrameSource, stretch: Stretch, seen: ScanList
     const content = await endOfTail(source, stretch, bad);
     if (content === bad) return { end: bad, tornBytes: 0, damage, last, hasFramesBehind: false };
     const next = await findFrame(source, bad + 1, size);
-    if (isLast && (next === undefined || !(await hasLaterGroup(source, next, bad, size)))) {
+    const mayBeTorn = isLast && !seen.isProven();
+    if (mayBeTorn && (next === undefined || !(await hasLaterGroup(source, next, bad, size)))) {
       return { end: bad, tornBytes: content - bad, damage, last, hasFramesBehind: next !== undefined };
     }
     const to = next?.offset ?? content;
@@ -358,6 +418,9 @@ async function isThere(file: DiskFile | undefined): Promise<boolean> {
   await file?.close();
   return file !== undefined;
 }
+
+/** Nothing on the disk was changed. */
+const UNCHANGED = { tornBytes: 0, tornCopies: [], lostSegments: [] } as const;
 
 function damaged(folder: string, quarantined: readonly { name: string; reason: string }[]): ConcordError {
   const first = quarantined[0]!;
