@@ -26,6 +26,7 @@ import {
 } from "./limits.ts";
 import { Partition } from "./partition.ts";
 import { RecentBudget, RecentRecords } from "./recent-records.ts";
+import { MENDED_SUFFIX } from "./salvage.ts";
 import { soleTenure, takeOver, type Tenure } from "./tenure.ts";
 import { TopicLog } from "./topic-log.ts";
 
@@ -245,6 +246,11 @@ async function openPartition(
   partition: (number: number) => Partition,
 ): Promise<Partition> {
   const { clock, limits, retention, log = silentLog, failpoint = () => undefined } = settings;
+  const cut = (await settings.disk.list(tenure.folder)).find(({ name }) => name.endsWith(MENDED_SUFFIX));
+  if (cut !== undefined) {
+    const text = `a repair of ${tenure.folder} was cut off: stop the node and run concord repair --apply`;
+    throw new ConcordError("CORRUPT_DATA", text, { applied: "no" });
+  }
   const opened: TopicLog[] = [];
   const open = async (topic: LogTopic, decode: Decode, processedTo?: bigint): Promise<TopicLog> => {
     const opening = await openTopic(settings, tenure, topic, decode, processedTo);
@@ -254,7 +260,7 @@ async function openPartition(
   try {
     const output = await open("output", decodeOutput);
     // The truth about input below what a sound output acknowledges is that output (I9).
-    const processedTo = output.damage === undefined ? await acknowledgedBy(output) : undefined;
+    const processedTo = output.damage === undefined ? await output.acknowledgedInput() : undefined;
     const input = await open("input", decodeInput, processedTo);
     const topics: Record<LogTopic, TopicLog> = { input, output, "dead-letters": await open("dead-letters", decodeInput) };
     return new Partition({ number, tenure, topics, limits, retention, clock, log, failpoint, partition });
@@ -286,16 +292,12 @@ async function openTopic(
   return new TopicLog(options, journal, decode, topic === "input" ? new RecentRecords(settings.recent) : undefined);
 }
 
-async function acknowledgedBy(output: TopicLog): Promise<bigint | undefined> {
-  for await (const { payload, sequence } of output.recordsBackward()) return decodePublication(payload, sequence).acknowledgedInput;
-  return undefined;
-}
-
 /** The number of partitions is written down once, before there is any (DDD3). */
 async function checkLayout(settings: Settings): Promise<void> {
   await refuseOther(settings.disk, settings.folder, SHARED_LAYOUT, "is shared by several workers");
   const { journal } = await openJournal(journalOptions(settings, `${settings.folder}/${SOLE_LAYOUT}`));
   try {
+    if (journal.durableSequence === 0n) await requirePartitions(settings);
     if (journal.durableSequence === 0n) await journal.append(new ByteWriter().u8(LAYOUT_VERSION).u32(settings.partitions).finish());
     for await (const { payload } of journal.readBackward()) {
       const reader = new ByteReader(payload);
@@ -307,6 +309,13 @@ async function checkLayout(settings: Settings): Promise<void> {
   } finally {
     await journal.close();
   }
+}
+
+/** A layout that a repair moved away is written again: the partitions that are there say the same. */
+async function requirePartitions({ disk, folder, partitions }: Settings): Promise<void> {
+  const there = (await disk.list(folder)).filter(({ name }) => name.startsWith("partition-")).length;
+  if (there === 0 || there === partitions) return;
+  throw new ConcordError("MALFORMED_REQUEST", `the log in ${folder} has ${there} partitions, configured are ${partitions}`);
 }
 
 /**

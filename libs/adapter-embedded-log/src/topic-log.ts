@@ -2,6 +2,7 @@ import { ConcordError } from "@concord/runtime";
 import type { Journal, JournalOptions, JournalRecord } from "@concord/journal";
 import { openJournal } from "@concord/journal";
 import type { LogBounds, LogMessage, LogPage, PageLimits } from "@concord/ports";
+import { newestAcknowledged } from "./acknowledged.ts";
 import { sizeOf } from "./format.ts";
 import type { RecentRecord, RecentRecords } from "./recent-records.ts";
 
@@ -96,6 +97,11 @@ export class TopicLog {
     return this.#journal.read(from);
   }
 
+  /** The input that the newest record of an output acknowledges; undefined: it has none. */
+  acknowledgedInput(): Promise<bigint | undefined> {
+    return newestAcknowledged(this.#journal);
+  }
+
   recordsBackward(): AsyncIterable<JournalRecord> {
     return this.#journal.readBackward();
   }
@@ -134,6 +140,8 @@ export class TopicLog {
     const messages = this.#decode(payload, sequence);
     this.#decoded = { from: sequence, end: sequence + BigInt(count), messages };
     page.take(messages);
+    // Offsets that a repair left without messages.
+    if (messages.length === 0) page.pass(sequence + BigInt(count));
   }
 
   whenBeyond(offset: bigint, signal: AbortSignal): Promise<void> {
@@ -197,6 +205,12 @@ class Page implements LogPage {
   /** It takes no more: full, or at the end of what is visible. */
   get isDone(): boolean {
     return this.isFull || this.next >= this.#end;
+  }
+
+  /** There are no messages up to `offset`. */
+  pass(offset: bigint): void {
+    if (this.isFull || offset <= this.next) return;
+    this.next = offset < this.#end ? offset : this.#end;
   }
 
   /** Messages with consecutive offsets, of which those before the page's place are passed over. */

@@ -11,11 +11,16 @@ const FOOTER_BYTES = 48;
 const TRAILER_BYTES = 5;
 const MAGIC = 0xdb4775248b80fb57n;
 const MASK_DELTA = 0xa282ead8;
-const TABLE = /\.(ldb|sst)$/;
+export const TABLE = /\.(ldb|sst)$/;
 
 interface Handle {
   readonly offset: number;
   readonly size: number;
+}
+
+/** A block of keys and values, and a key at or behind its last one. */
+export interface DataBlock extends Handle {
+  readonly upTo: Buffer;
 }
 
 /** A table that failed its check, held open: its file may be deleted or written anew meanwhile. */
@@ -132,18 +137,44 @@ function hasFooter(table: Buffer): boolean {
   return table.length >= FOOTER_BYTES && table.readBigUInt64LE(table.length - 8) === MAGIC;
 }
 
+/** Blocks in the order of their keys; undefined: the index that leads to them is not what was written. */
+export function dataBlocksOf(table: Buffer): readonly DataBlock[] | undefined {
+  try {
+    if (!hasFooter(table)) return undefined;
+    const footer = table.subarray(table.length - FOOTER_BYTES);
+    const cursor = { at: 0 };
+    handleAt("", footer, cursor);
+    return handlesIn("", blockAt("", table, handleAt("", footer, cursor)));
+  } catch (thrown) {
+    if (thrown instanceof ConcordError) return undefined;
+    throw thrown;
+  }
+}
+
+export function isBlockSound(table: Buffer, block: Handle): boolean {
+  try {
+    blockAt("", table, block);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError) return false;
+    throw thrown;
+  }
+}
+
 /** The values of the metaindex's or the index's entries; keys of the former name the filters. */
-function handlesIn(path: string, block: Buffer): Handle[] {
+function handlesIn(path: string, block: Buffer): DataBlock[] {
   const restarts = block.readUInt32LE(block.length - 4);
   const end = block.length - 4 * (restarts + 1);
-  const handles: Handle[] = [];
+  const handles: DataBlock[] = [];
   const cursor = { at: 0 };
+  let upTo: Buffer = Buffer.alloc(0);
   while (cursor.at < end) {
-    varintAt(path, block, cursor);
+    const shared = varintAt(path, block, cursor);
     const keyBytes = varintAt(path, block, cursor);
     varintAt(path, block, cursor);
+    upTo = Buffer.concat([upTo.subarray(0, shared), block.subarray(cursor.at, cursor.at + keyBytes)]);
     cursor.at += keyBytes;
-    handles.push(handleAt(path, block, cursor));
+    handles.push({ ...handleAt(path, block, cursor), upTo });
   }
   return handles;
 }

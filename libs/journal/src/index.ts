@@ -2,3 +2,4 @@ export type { Journal, JournalFindings, JournalOptions, JournalRecord } from "./
 export { JOURNAL_LIMITS, type JournalLimits } from "./limits.ts";
 export { JOURNAL_METRICS } from "./metrics.ts";
 export { openJournal } from "./open.ts";
+export { salvageJournal, type Filler, type LostSpan, type Salvaged } from "./salvage.ts";

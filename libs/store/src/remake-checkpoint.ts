@@ -38,7 +38,7 @@ export async function remakeCheckpoint(options: StoreOptions, target: Disk): Pro
 }
 
 /** Intents up to this checkpoint are none of what opening has to account for: whichever value they left is in the sums. */
-async function newestIntent(journal: Journal): Promise<bigint> {
+export async function newestIntent(journal: Journal): Promise<bigint> {
   let newest = 0n;
   for await (const { payload } of journal.read(journal.firstSequence)) {
     const record = decodeRecord(payload.slice());

@@ -42,14 +42,15 @@ async function check(folder: string, print: Print): Promise<FsckExit> {
 }
 
 const RESTORE = "restore the node's data folder from a backup";
+const ACCEPT = "see with concord repair what is lost, and go on without it (--accept-loss)";
 
 /** Rows of a ring are there three times, everything else once. */
 function remedyOf({ holding }: Damage): string {
   switch (holding) {
     case "ring-store":
-      return `concord repair mends what it can prove, and with three nodes moves the store away (--from-peers): the node copies from the other two. Else ${RESTORE}`;
+      return `concord repair mends what it can prove, and with three nodes moves the store away (--from-peers): the node copies from the other two. Else ${RESTORE}, or ${ACCEPT}`;
     case "lone-store":
-      return `concord repair mends what it can prove. Else ${RESTORE}`;
+      return `concord repair mends what it can prove. Else ${RESTORE}, or ${ACCEPT}`;
     case "window":
       return "concord repair moves it away; the dedup-worker makes it again from its output at its next start";
     case "upload-journal":
@@ -57,7 +58,7 @@ function remedyOf({ holding }: Damage): string {
     case "closed-epochs":
       return "concord repair moves it away; the next start writes it from the rows of the epochs. First stop every gateway that shares the folder";
     case "message-log":
-      return RESTORE;
+      return `concord repair mends it where nothing is lost. Else ${RESTORE}, or ${ACCEPT}`;
     default:
       return unreachable(holding);
   }

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
+import { MENDED_SUFFIX } from "@concord/adapter-embedded-log";
 import { checkClosedBelow } from "@concord/adapter-filesystem";
 import { damagedTables, openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
@@ -121,6 +122,7 @@ export function storeOptions(where: string, backing: BackingStore, disk: StoreOp
 async function checkJournal(where: string, print: Print): Promise<readonly Damage[]> {
   const disk = overlayDisk(nodeDisk(dirname(where)));
   const holding = holdingOf(where);
+  if (where.endsWith(MENDED_SUFFIX)) return [{ where, holding, what: "a repair was cut off" }];
   try {
     const { journal, findings } = await openJournal({ ...STORE_ENVIRONMENT, disk, folder: basename(where) });
     let records = 0;

@@ -1,9 +1,9 @@
-import { copyFile, mkdir, readdir, rename, rm } from "node:fs/promises";
+import { copyFile, mkdir, readdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { openLevel, remakeLevel } from "@concord/adapter-level";
 import { nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { ConcordError, type Disk } from "@concord/runtime";
-import { remakeCheckpoint, verifyStore } from "@concord/store";
+import { hasCheckpoint, remakeCheckpoint, verifyStore } from "@concord/store";
 import { storeOptions } from "./inspect.ts";
 import { sync, type Quarantine } from "./quarantine.ts";
 
@@ -37,6 +37,7 @@ export async function tryMend(where: string, scratch: string): Promise<StoreMend
 export async function tryCheckpoint(where: string, target: Disk | undefined): Promise<StoreMend> {
   try {
     return await lookAt(where, where, async (options) => {
+      if (await hasCheckpoint(options)) return { kind: "none", reason: "its checkpoint is sound, and counts what is not there" };
       const { values } = await remakeCheckpoint(options, target ?? options.disk);
       return { kind: "unproven", values };
     });
@@ -69,7 +70,6 @@ export async function putBack(where: string, scratch: string, quarantine: Quaran
     await rename(join(scratch, name), join(where, name));
   }
   await sync(where);
-  await rm(scratch, { recursive: true });
 }
 
 /** The damaged checkpoint goes to the quarantine, one of what is there takes its place. */
@@ -80,7 +80,7 @@ export async function replaceCheckpoint(where: string, quarantine: Quarantine, r
 }
 
 /** In the order in which they are copied and moved. */
-async function contentOf(folder: string): Promise<string[]> {
+export async function contentOf(folder: string): Promise<string[]> {
   const names = (await readdir(folder)).filter((name) => CONTENT.test(name));
   return names.sort((left, right) => Number(left === LAST) - Number(right === LAST));
 }

@@ -1,14 +1,16 @@
 // `concord repair DATA_FOLDER`: what of the damage that `concord fsck` finds can be mended on a stopped node, and with --apply mends it.
 import { rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
+import { MENDED_SUFFIX } from "@concord/adapter-embedded-log";
 import { nodeClock } from "@concord/adapter-node-runtime";
 import { unreachable } from "@concord/runtime";
+import { endCutRepair, putLog, putStore, salvageLog, salvageStore, type Salvage } from "./accept-loss.ts";
 import type { FsckExit } from "./fsck.ts";
 import { CannotRun, inspect, nameIn, type Damage, type Holding, type Print } from "./inspect.ts";
 import { putBack, replaceCheckpoint, tryCheckpoint, tryMend, type StoreMend } from "./mend-store.ts";
 import { Quarantine } from "./quarantine.ts";
 
-export const REPAIR_HELP = `usage: concord repair DATA_FOLDER [--apply] [--from-peers] [--unproven]
+export const REPAIR_HELP = `usage: concord repair DATA_FOLDER [--apply] [--from-peers] [--unproven] [--accept-loss]
 
 Says what of the damage below DATA_FOLDER it would mend, and how; --apply does it. The nodes must be stopped. What is replaced goes to
 DATA_FOLDER/quarantine-TIME, byte for byte, with the reasons in report.txt: nothing is deleted. Needs space for a copy of each damaged store.
@@ -18,7 +20,8 @@ DATA_FOLDER/quarantine-TIME, byte for byte, with the reasons in report.txt: noth
   rows of objects or of the dedup-worker, --unproven: a damaged checkpoint file is made of what is there. It told when rows are missing: back up first
   window of ids: moved away; the dedup-worker makes it again from its output
   journal of blobs: moved away; the scrub collects what uploads under way left
-  logs of messages: not mended; restore them from a backup
+  log of messages: made anew of its sound records where nothing is lost: input that is processed
+  store or log of messages, --accept-loss: made anew of what can be read, without the rest, which is printed. The last resort: a backup may have it
 
 Exit code 0: nothing is damaged (any more). 1: damage is left. 2: it could not run.
 `;
@@ -28,15 +31,27 @@ interface Flags {
   readonly apply: boolean;
   readonly fromPeers: boolean;
   readonly unproven: boolean;
+  readonly acceptLoss: boolean;
 }
 
-const OPTIONS = ["--apply", "--from-peers", "--unproven"] as const;
+/** The number of a log's partitions. */
+const LAYOUT = "layout";
+const OPTIONS = ["--apply", "--from-peers", "--unproven", "--accept-loss"] as const;
 
 /** What becomes of one damaged place. */
 type Step =
   | { readonly kind: "move"; readonly next: string }
   | { readonly kind: "level"; readonly scratch: string; readonly values: number }
   | { readonly kind: "checkpoint"; readonly values: number }
+  /** Made anew of what can be read, in `scratch`. */
+  | {
+      readonly kind: "salvaged";
+      readonly of: "log" | "store";
+      readonly scratch: string;
+      readonly kept: string;
+      readonly lost: readonly string[];
+    }
+  | { readonly kind: "cut-repair" }
   | { readonly kind: "none"; readonly reason: string };
 
 /** A folder to mend as one, and everything that is wrong in it. */
@@ -71,6 +86,7 @@ function readFlags(args: readonly string[]): Flags | undefined {
     apply: args.includes("--apply"),
     fromPeers: args.includes("--from-peers"),
     unproven: args.includes("--unproven"),
+    acceptLoss: args.includes("--accept-loss"),
   };
 }
 
@@ -83,7 +99,7 @@ async function repair(flags: Flags, print: Print): Promise<FsckExit> {
     const step = await planOf(place, flags);
     print(`  ${apply ? "" : "would be "}${describe(step, quarantine, folder)}`);
     if (apply) await carryOut(place, step, quarantine);
-    if (step.kind === "level") await rm(step.scratch, { recursive: true, force: true });
+    if (step.kind === "level" || step.kind === "salvaged") await rm(step.scratch, { recursive: true, force: true });
   }
   if (places.length === 0) {
     print(`${folder}: nothing damaged`);
@@ -120,7 +136,7 @@ async function planOf({ where, holding }: Place, flags: Flags): Promise<Step> {
     case "closed-epochs":
       return { kind: "move", next: "the next start writes it from the rows of the epochs" };
     case "message-log":
-      return { kind: "none", reason: "messages are there once: restore the folder from a backup" };
+      return planOfLog(where, flags);
     case "ring-store":
     case "lone-store":
       return planOfStore(where, holding, flags);
@@ -129,17 +145,47 @@ async function planOf({ where, holding }: Place, flags: Flags): Promise<Step> {
   }
 }
 
-async function planOfStore(where: string, holding: "ring-store" | "lone-store", { fromPeers, unproven }: Flags): Promise<Step> {
+async function planOfLog(where: string, { acceptLoss }: Flags): Promise<Step> {
+  if (where.endsWith(MENDED_SUFFIX)) return { kind: "cut-repair" };
+  if (basename(where) === LAYOUT) return { kind: "move", next: "the next start writes it anew, for as many partitions as there are" };
+  const salvage = await salvageLog(where);
+  if (salvage.kind === "none")
+    return { kind: "none", reason: `messages are there once: restore the folder from a backup (${salvage.reason})` };
+  return stepOf(salvage, "log", acceptLoss, "messages are there once: restore the folder from a backup");
+}
+
+/** Where something is lost, an operator has to accept it. */
+async function stepOf(
+  salvage: Extract<Salvage, { kind: "salvaged" }>,
+  of: "log" | "store",
+  isAccepted: boolean,
+  reason: string,
+): Promise<Step> {
+  if (isAccepted || (of === "log" && salvage.lost.length === 0)) return { ...salvage, of };
+  await rm(salvage.scratch, { recursive: true, force: true });
+  const lost = salvage.lost.length === 0 ? "nothing that could be counted" : salvage.lost.join("; ");
+  return { kind: "none", reason: `${reason}, or give --accept-loss, which keeps ${salvage.kept} and goes on without: ${lost}` };
+}
+
+/** Values may be lost that only a backup or peers have. */
+async function planOfLoss(where: string, holding: "ring-store" | "lone-store", isAccepted: boolean, reason: string): Promise<Step> {
+  const salvage = await salvageStore(where, holding);
+  if (salvage.kind === "none") return { kind: "none", reason: `${reason} (what is left cannot be used: ${salvage.reason})` };
+  return stepOf(salvage, "store", isAccepted, reason);
+}
+
+async function planOfStore(where: string, holding: "ring-store" | "lone-store", { fromPeers, unproven, acceptLoss }: Flags): Promise<Step> {
   const scratch = join(dirname(where), `quarantine-scratch-${process.pid}`);
   const mend = await tryMend(where, scratch);
   if (mend.kind === "proven") return { kind: "level", scratch, values: mend.values };
   await rm(scratch, { recursive: true, force: true });
   if (holding === "ring-store") {
     if (fromPeers) return { kind: "move", next: "the node copies everything from the other two" };
-    return { kind: "none", reason: `${reasonOf(mend)}; with three nodes give --from-peers, else restore a backup` };
+    return planOfLoss(where, holding, acceptLoss, `${reasonOf(mend)}; with three nodes give --from-peers, else restore a backup`);
   }
   const checkpoint = await tryCheckpoint(where, undefined);
-  if (checkpoint.kind !== "unproven") return { kind: "none", reason: `${reasonOf(mend)}; restore a backup` };
+  if (checkpoint.kind !== "unproven" || (acceptLoss && !unproven))
+    return planOfLoss(where, holding, acceptLoss, `${reasonOf(mend)}; restore a backup`);
   if (unproven) return { kind: "checkpoint", values: checkpoint.values };
   return {
     kind: "none",
@@ -160,6 +206,10 @@ function describe(step: Step, quarantine: Quarantine, folder: string): string {
       return `made anew from its tables, proven by the checkpoint: ${step.values} values; the files of before to ${away}`;
     case "checkpoint":
       return `given a new checkpoint of ${step.values} values, without proof that none is missing; the one of before to ${away}`;
+    case "salvaged":
+      return `made anew with ${step.kept}; the files of before to ${away}; lost: ${step.lost.length === 0 ? "nothing" : step.lost.join("; ")}`;
+    case "cut-repair":
+      return "brought to its end: the repair before was cut off";
     case "none":
       return `left as it is: ${step.reason}`;
     default:
@@ -177,6 +227,13 @@ async function carryOut({ where, reasons }: Place, step: Step, quarantine: Quara
     case "checkpoint":
       await replaceCheckpoint(where, quarantine, reason);
       return;
+    case "salvaged": {
+      const put = step.of === "log" ? putLog : putStore;
+      await put(where, step.scratch, quarantine, step.lost.length === 0 ? reason : `${reason}; lost: ${step.lost.join("; ")}`);
+      return;
+    }
+    case "cut-repair":
+      return endCutRepair(where);
     case "none":
       return;
     default:
