@@ -218,6 +218,20 @@ test("anonymous: refused without a policy, allowed by one; keys that are not the
   assert.equal(await outcome(call(undefined, "DELETE", `/${bucket}/new`)), "204");
 });
 
+test("a policy that allows another tenant everything: its policy is still the owner's alone, unchanged; the rest is allowed", async () => {
+  const bucket = await bucketOf("handed-over");
+  const everything = policyText(statement(bucket, { Principal: FOR_BOB, Action: "s3:*" }));
+  assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body: everything })), "204");
+  const open = policyText(statement(bucket, { Action: "s3:*" }));
+  const query = [["policy", ""]] as const;
+  assert.equal(await outcome(call(BOB, "PUT", `/${bucket}`, { query, body: open })), "405 MethodNotAllowed");
+  assert.equal(await outcome(call(BOB, "DELETE", `/${bucket}`, { query })), "405 MethodNotAllowed");
+  assert.equal(await outcome(call(BOB, "GET", `/${bucket}`, { query })), "405 MethodNotAllowed");
+  assert.equal((await call(ANN, "GET", `/${bucket}`, { query })).body, everything);
+  assert.equal(await outcome(call(undefined, "GET", `/${bucket}/k`)), "403 AccessDenied");
+  assert.equal(await outcome(call(BOB, "PUT", `/${bucket}/new`, { body: "by bob" })), "200");
+});
+
 test("refusals leave rows and blobs as they were", async () => {
   const bucket = await bucketOf("untouched");
   assert.equal(await allow(bucket, [statement(bucket, { Principal: FOR_BOB })]), "204");
@@ -229,7 +243,7 @@ test("refusals leave rows and blobs as they were", async () => {
     [undefined, "PUT", "/by-anyone", {}],
     [undefined, "PUT", `/${bucket}`, { query: [["policy", ""]], body: policyText(statement(bucket, {})) }],
     [undefined, "POST", `/${bucket}/x`, { query: [["uploads", ""]] }],
-    [undefined, "GET", `/${bucket}`, { query: [["nonsense", ""]] }],
+    [undefined, "GET", `/${bucket}`, { query: [["torrent", ""]] }],
     [BOB, "PUT", `/${bucket}/k`, { body: "x" }],
     [BOB, "DELETE", `/${bucket}/k`, {}],
     [BOB, "DELETE", `/${bucket}`, {}],

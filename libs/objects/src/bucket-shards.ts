@@ -4,9 +4,11 @@ import { findBucket } from "./bucket-row.ts";
 import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { shardEventsOf } from "./events/rules.ts";
+import { writesOfEnd } from "./multipart/abort-upload.ts";
+import { isStale } from "./multipart/upload-view.ts";
 import { assertAnswered, assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";
-import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadSpan, type KeySpan } from "./row-keys.ts";
+import { afterKey, bucketPartition, contentSpan, headerKey, headSpan, uploadOfKey, uploadSpan } from "./row-keys.ts";
 import type { BucketRow, ShardHeader } from "./rows.ts";
 import { headerOf, type Versioned } from "./shard-view.ts";
 
@@ -25,7 +27,10 @@ export async function openShards(context: ObjectStoreContext, mine: Versioned<Bu
   return (await writeHeaders(context, mine, "open")) !== undefined;
 }
 
-/** Closes all shards and looks whether they are empty; opens them again if not (OGD17). */
+/**
+ * Closes all shards and looks whether they are empty; opens them again if not (OGD17). Uploads that are open do not keep a bucket, as in S3: they
+ * end here, once no object can come in any more, so that a removal that is refused has ended none.
+ */
 export async function removeShards(context: ObjectStoreContext, mine: Versioned<BucketRow>): Promise<"empty" | "not-empty" | "overtaken"> {
   assert(mine.row.state === "removing", "I8: headers are closed by the owner of the bucket's row");
   const closed = await writeHeaders(context, mine, "closed");
@@ -33,7 +38,8 @@ export async function removeShards(context: ObjectStoreContext, mine: Versioned<
   const isClosed = closed.every((header) => header?.row.state === "closed");
   assert(isClosed, "OGD17: a bucket is empty when nothing comes in any more");
   context.failpoint("bucket:after-close");
-  if (await isEmpty(context, mine.row)) return "empty";
+  const content = (await hasObjects(context, mine.row)) ? "not-empty" : await endUploads(context, mine.row, closed);
+  if (content !== "not-empty") return content;
   return (await changeHeaders(context, mine.row, closed, "open")) === undefined ? "overtaken" : "not-empty";
 }
 
@@ -141,25 +147,43 @@ async function readHeader(context: ObjectStoreContext, partition: string): Promi
   return headerOf(rows[0]);
 }
 
-/** No objects, no versions (a key that has some has a head, I16) and no uploads that a client may continue; garbage and remembered completions outlive the bucket. */
-async function isEmpty(context: ObjectStoreContext, bucket: BucketRow): Promise<boolean> {
+/** Objects, or versions (a key that has some has a head, I16). Garbage and remembered completions outlive the bucket. */
+async function hasObjects(context: ObjectStoreContext, bucket: BucketRow): Promise<boolean> {
+  const { from, to } = headSpan();
   for (const partition of partitionsOf(bucket)) {
-    const { from, to } = headSpan();
     const heads = await context.metadata.range(partition, { from, to, limit: 1 });
-    if (heads.length > 0 || (await hasOpenUpload(context, partition, uploadSpan()))) return false;
+    if (heads.length > 0) return true;
   }
-  return true;
+  return false;
 }
 
-async function hasOpenUpload(context: ObjectStoreContext, partition: string, span: KeySpan): Promise<boolean> {
-  let { from } = span;
-  for (;;) {
-    const rows = await context.metadata.range(partition, { from, to: span.to, limit: EMPTY_PAGE_ROWS });
-    if (rows.some((row) => decodeRowAs("upload", row.value).state.kind !== "done")) return true;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < EMPTY_PAGE_ROWS) return false;
-    from = assertForward(from, afterKey(last.key));
+/** Ends the uploads of closed shards. "not-empty": a client is completing one; "overtaken": another owner has the headers. */
+async function endUploads(context: ObjectStoreContext, bucket: BucketRow, closed: Headers): Promise<"empty" | "not-empty" | "overtaken"> {
+  for (const [shard, partition] of partitionsOf(bucket).entries()) {
+    let { from } = uploadSpan();
+    for (let isMore = true; isMore;) {
+      const rows = await context.metadata.range(partition, { from, to: uploadSpan().to, limit: EMPTY_PAGE_ROWS });
+      const uploads = rows.map((row) => ({ key: row.key, version: row.version, row: decodeRowAs("upload", row.value) }));
+      if (uploads.some(({ row: { state } }) => state.kind === "completing" && !isStale(context, state))) return "not-empty";
+      for (const { key, version, row } of uploads) {
+        if (row.state.kind === "done") continue;
+        const conditions = [
+          { key: headerKey(), version: closed[shard]!.version },
+          { key, version },
+        ];
+        const writes = await writesOfEnd(context, { bucket: bucket.name, ...uploadOfKey(key) });
+        const outcome = await commitRepeatable(context, { partition, conditions, writes });
+        if (outcome.kind === "unknown") {
+          throw new ConcordError("OUTCOME_UNKNOWN", "the store does not say whether an upload was ended", { cause: outcome.cause });
+        }
+        if (outcome.kind !== "committed" && outcome.rows[1] !== undefined) return "overtaken";
+        context.failpoint("bucket:upload-ended");
+      }
+      isMore = rows.length === EMPTY_PAGE_ROWS;
+      if (isMore) from = assertForward(from, afterKey(rows.at(-1)!.key));
+    }
   }
+  return "empty";
 }
 
 function partitionsOf(bucket: BucketRow): readonly string[] {

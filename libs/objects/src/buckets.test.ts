@@ -2,7 +2,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { compareBytes } from "@concord/codec";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, toHex } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { forgetBucket, resolveBuckets } from "./buckets.ts";
 import { putRow } from "./commit-rows.ts";
@@ -78,7 +78,7 @@ test("create bucket: again by its tenant fine, by another BUCKET_EXISTS; an inva
   await assert.rejects(fixture.store.createBucket({ ...PHOTOS, bucket: "No" }), { code: "MALFORMED_REQUEST" });
 });
 
-test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NOT_EMPTY, and everything goes on", async () => {
+test("[OGD17] delete bucket: an object or an upload that is being completed in any shard: BUCKET_NOT_EMPTY, and everything goes on", async () => {
   const fixture = await openPhotos({ shards: 4 });
   const upload = (state: UploadRow["state"]): UploadRow => ({
     kind: "upload",
@@ -97,8 +97,13 @@ test("[OGD17] delete bucket: an object or an open upload in any shard: BUCKET_NO
   const write = (state: UploadRow["state"]): Promise<unknown> =>
     fixture.metadata.commit({ partition, conditions: [], writes: [putRow(key, { commit: 1n, guid: 1n }, upload(state))] });
   await write({ kind: "open" });
+  await put(fixture, "a", "3");
+  const before = fixture.metadata.contents(partition).filter(({ key: row }) => toHex(row) === toHex(key));
   await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
-  await write({ kind: "completing", guid: 1n, sinceMs: 1, parts: [] });
+  const after = fixture.metadata.contents(partition).filter(({ key: row }) => toHex(row) === toHex(key));
+  assert.deepEqual(after, before, "a removal that is refused ends no upload");
+  await fixture.store.deleteObject({ bucket: "photos", key: "a" });
+  await write({ kind: "completing", guid: 1n, sinceMs: fixture.clock.nowMs(), parts: [] });
   await assert.rejects(fixture.store.deleteBucket("photos"), { code: "BUCKET_NOT_EMPTY" });
   assert.deepEqual(headersOf(fixture), ["open", "open", "open", "open"]);
   await write({ kind: "done", guid: 1n, etag: "e", doneMs: 1, parts: [] });

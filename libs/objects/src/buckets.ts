@@ -81,7 +81,7 @@ export async function listBuckets(context: ObjectStoreContext, tenant: string): 
   return buckets;
 }
 
-/** BUCKET_UNKNOWN, BUCKET_NOT_EMPTY (objects, or uploads that are open), WRITE_CONFLICT. */
+/** BUCKET_UNKNOWN, BUCKET_NOT_EMPTY (objects, versions, or an upload that is being completed), WRITE_CONFLICT. */
 export async function deleteBucket(context: ObjectStoreContext, bucket: string): Promise<void> {
   await readBucket(context, bucket);
   await context.turns.run(bucket, () => deleteInTurn(context, bucket), context.signal);
@@ -99,7 +99,9 @@ async function deleteInTurn(context: ObjectStoreContext, bucket: string): Promis
       case "removed":
         return;
       case "not-empty":
-        throw new ConcordError("BUCKET_NOT_EMPTY", "the bucket has objects or open uploads", { metadata: { bucket } });
+        throw new ConcordError("BUCKET_NOT_EMPTY", "the bucket has objects, versions of objects or an upload that is being completed", {
+          metadata: { bucket },
+        });
       case "overtaken":
         break;
     }

@@ -64,8 +64,8 @@ const SEEDS: readonly Seed[] = [
   [
     "OGD17: a bucket that is forgotten was closed",
     "bucket-shards",
-    '  if (await isEmpty(context, mine.row)) return "empty";\n',
-    '  if (await isEmpty(context, mine.row)) {\n    await changeHeaders(context, mine.row, closed, "open");\n    return "empty";\n  }\n',
+    '  if (content !== "not-empty") return content;\n',
+    '  if (content !== "not-empty") {\n    await changeHeaders(context, mine.row, closed, "open");\n    return content;\n  }\n',
     BUCKETS,
   ],
   [
@@ -340,8 +340,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a page begins behind the one before it",
     "bucket-shards",
-    " return true;\n    const last = rows.at(-1);\n    if (last === undefined || rows.length < EMPTY_PAGE_ROWS) return false;\n    from = assertForward(from, afterKey(last.key));\n",
-    "{}\n    const last = rows.at(-1);\n    if (last === undefined) return false;\n    from = assertForward(from, from);\n",
+    "      isMore = rows.length === EMPTY_PAGE_ROWS;\n      if (isMore) from = assertForward(from, afterKey(rows.at(-1)!.key));\n",
+    "      isMore = rows.length > 0;\n      if (isMore) from = assertForward(from, from);\n",
     BUCKETS,
   ],
   [

@@ -318,6 +318,9 @@ async function handleInBucket(
     acl: hasAclHeaders(headers),
   });
   for (const action of needed.plain) demand(access, asked, action, key);
+  if (OWNERS_ALONE.has(route.operation) && !isOwner(caller, info)) {
+    throw new S3Error("MethodNotAllowed", "Only the bucket's owner reads and changes its policy, whatever the policy allows.");
+  }
   for (const action of needed.ofNew) demand(access, asked, action, key, { object: { kind: "new" } });
   const judge = judgeOf(access, asked, needed.judged, asked.key);
   const call = { ...asked, access, judge, settings: info.settings, tenant: caller.kind === "tenant" ? caller.tenant : info.tenant };
@@ -333,6 +336,10 @@ async function handleInBucket(
     throw thrown;
   }
 }
+
+/** As S3: a policy that lets another account do anything does not hand over the policy itself. */
+const OWNERS_ALONE: ReadonlySet<string> = new Set(["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"]);
+const isOwner = (caller: Caller, { tenant }: BucketInfo): boolean => caller.kind === "tenant" && caller.tenant === tenant;
 
 /** As events name it; undefined: the bucket never had event rules. */
 function causeOf(

@@ -251,6 +251,37 @@ test("[OGD17] a removed bucket: its garbage is collected, then its last rows go"
   assert.deepEqual([world.data.contents(), world.metadata.contents("photos/0"), world.metadata.contents("photos/1")], [[], [], []]);
 });
 
+test("[OGD17] a bucket with open uploads, in every shard and more than a page: removed as by S3, the uploads unknown, their parts collected", async () => {
+  const { world, gateway } = await openWorld({ shards: 2 });
+  const uploads: { readonly key: string; readonly uploadId: bigint }[] = [];
+  for (let at = 0; at < 205; at += 1) uploads.push({ key: `k${at}`, uploadId: await begin(gateway, `k${at}`) });
+  for (const { key, uploadId } of uploads.slice(0, 6)) await part(gateway, key, uploadId, 1, bytes(key));
+  await gateway.store.deleteBucket("photos");
+  const [{ key, uploadId }] = uploads as [(typeof uploads)[0]];
+  assert.equal(await codeOf(part(gateway, key, uploadId, 2, bytes("late"))), "BUCKET_UNKNOWN");
+  await gateway.store.createBucket({ bucket: "photos", tenant: "t", region: "r" });
+  assert.equal(await codeOf(part(gateway, key, uploadId, 2, bytes("late"))), "UPLOAD_UNKNOWN");
+  await world.clock.advance(GRACE_MS);
+  await gateway.collector.runOnce();
+  assert.deepEqual([world.data.contents(), gcEntries(gateway)], [[], 0]);
+});
+
+for (const point of ["bucket:after-close", "bucket:upload-ended"]) {
+  test(`[OGD17] a bucket with open uploads: a crash at ${point}: the next removal ends what is left`, async () => {
+    const { world, gateway } = await openWorld({ shards: 2 });
+    for (const key of ["a", "b", "c"]) await part(gateway, key, await begin(gateway, key), 1, bytes(key));
+    const failpoint = (name: string): void => {
+      if (name === point) throw new ConcordError("STORE_FAILED", "no answer", { applied: "unknown" });
+    };
+    const dying = await openGateway(world, { instance: "two", failpoint });
+    assert.equal(await codeOf(dying.store.deleteBucket("photos")), "STORE_FAILED");
+    await gateway.store.deleteBucket("photos");
+    await world.clock.advance(GRACE_MS);
+    await gateway.collector.runOnce();
+    assert.deepEqual([world.data.contents(), gcEntries(gateway)], [[], 0]);
+  });
+}
+
 test("two collectors at once: every blob is removed once, no row is left", async () => {
   const { world, gateway } = await openWorld();
   const other = await openGateway(world, { instance: "two" });

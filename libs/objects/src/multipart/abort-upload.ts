@@ -1,3 +1,4 @@
+import type { MetadataWrite } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { commitRepeatable, putRow } from "../commit-rows.ts";
 import type { JudgeObject } from "../api.ts";
@@ -15,23 +16,14 @@ export async function abortUpload(
   context: ObjectStoreContext,
   name: UploadName & { readonly judge?: JudgeObject | undefined },
 ): Promise<void> {
-  const { bucket, key, uploadId } = name;
   for (let attempt = 1; attempt <= context.limits.commitAttemptsMax; attempt += 1) {
     const { view, upload } = await openUpload(context, name, []);
     assert(upload.row.state.kind === "open", "OGD11: abort loses against completing");
     name.judge?.(upload.row);
-    const guid = await context.guids.next();
-    const dueMs = context.clock.nowMs();
-    const garbage: GcEntry = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
+    const writes = await writesOfEnd(context, name);
     context.failpoint("multipart:before-abort");
-    const outcome = await commitRepeatable(context, {
-      partition: view.partition,
-      conditions: [headerCondition(view), uploadCondition(name, upload)],
-      writes: [
-        { kind: "delete", key: uploadKey(key, uploadId) },
-        putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),
-      ],
-    });
+    const conditions = [headerCondition(view), uploadCondition(name, upload)];
+    const outcome = await commitRepeatable(context, { partition: view.partition, conditions, writes });
     context.failpoint("multipart:after-abort");
     if (outcome.kind === "committed") return;
     if (outcome.kind === "unknown") {
@@ -41,4 +33,15 @@ export async function abortUpload(
     if (outcome.uncertain && outcome.rows[1] === undefined) return;
   }
   throw new ConcordError("WRITE_CONFLICT", "too many others work on this upload");
+}
+
+/** The upload's row goes, and its parts become garbage. */
+export async function writesOfEnd(context: ObjectStoreContext, { bucket, key, uploadId }: UploadName): Promise<readonly MetadataWrite[]> {
+  const guid = await context.guids.next();
+  const dueMs = context.clock.nowMs();
+  const garbage: GcEntry = { kind: "garbage", bucket, key, dueMs, what: { kind: "upload", uploadId } };
+  return [
+    { kind: "delete", key: uploadKey(key, uploadId) },
+    putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),
+  ];
 }

@@ -367,7 +367,7 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: "libs/objects/src/multipart/abort-upload.ts",
-        search: "        putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),\n",
+        search: "    putRow(garbageKey(dueMs, guid), { commit: context.clock.nowUs(), guid }, garbage),\n",
         replace: "",
       },
     ],
