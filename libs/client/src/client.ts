@@ -28,7 +28,7 @@ import type {
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
-import { PAGE_ROWS } from "./limits.ts";
+import { ID_TRIES_MAX, PAGE_ROWS } from "./limits.ts";
 import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
@@ -236,7 +236,9 @@ export class RoutingClient implements ConcordClient {
   async #execute(request: ExecuteRequestInit, route: () => Serving, options: CallOptions): Promise<CommitToken> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
-    const transactionId = timeIdToBytes(newTimeId(clock, random));
+    let transactionId = timeIdToBytes(newTimeId(clock, random));
+    let madeAtMs = clock.monotonicMs();
+    let idsLeft = ID_TRIES_MAX - 1;
     let serving = route();
     let mayHaveHappened = false;
     for (;;) {
@@ -251,6 +253,12 @@ export class RoutingClient implements ConcordClient {
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
         // A refusal says nothing of an earlier try whose answer was lost.
         mayHaveHappened ||= error.applied !== "no";
+        if (!mayHaveHappened && idsLeft > 0 && clock.learn(error, madeAtMs)) {
+          idsLeft -= 1;
+          transactionId = timeIdToBytes(newTimeId(clock, random));
+          madeAtMs = clock.monotonicMs();
+          continue;
+        }
         if (!error.retryable || clock.monotonicMs() + delayMs >= deadlineAtMs)
           throw mayHaveHappened ? withFacts(error, { applied: "unknown" }) : error;
         const named = directory.refused(serving, error);

@@ -8,6 +8,7 @@ import type { ConcordClientError } from "./errors.ts";
 import { HedgeBudget } from "./hedged-call.ts";
 import { CALL_TIMEOUT_MS, SPECULATION_DELAY_MS, STANDBY_DELAY_MS } from "./limits.ts";
 import { WorkerMessages } from "./messages.ts";
+import { ServerClock } from "./server-clock.ts";
 import { Storage } from "./storage.ts";
 import { TopologyWatch } from "./topology-watch.ts";
 
@@ -20,7 +21,8 @@ export interface ClientContext {
 
 /** `connect` over any transport. */
 export async function connectThrough(options: ConnectOptions, context: ClientContext): Promise<ConcordClient> {
-  const { clock, random, transport } = context;
+  const { random, transport } = context;
+  const clock = new ServerClock(context.clock);
   const { coordinators = [], storageProxies = [], dedupWorker, timeoutMs = CALL_TIMEOUT_MS } = options;
   const hasRows = coordinators.length + storageProxies.length > 0;
   if (!hasRows && dedupWorker === undefined) throw clientError("MALFORMED_REQUEST", "give coordinators, storageProxies or dedupWorker");

@@ -57,3 +57,5 @@ export const QUEUE_AGAIN_MS = 50;
 export const WATCHED_COORDINATORS_MAX = 3;
 /** Pauses before a broken watch is opened again. */
 export const WATCH_BACKOFF: BackoffLimits = { initialMs: 50, maxMs: 2_000 };
+/** Ids that one transaction is tried with when servers refuse their time: the second one is made by a clock that the first refusal corrected. */
+export const ID_TRIES_MAX = 3;

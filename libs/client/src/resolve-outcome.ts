@@ -1,11 +1,12 @@
 import type { RowKeyInit } from "@concord/protos-common";
 import { TransactionService, type ResolveOutcomeRequestInit, type ResolveOutcomeResponse } from "@concord/protos-txn";
-import { backoff, fromHex, sleep, type Clock, type Random } from "@concord/runtime";
+import { backoff, fromHex, sleep, type Random } from "@concord/runtime";
 import type { ClientTracer, CommitToken, Outcome } from "./api.ts";
 import { toClientError } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import type { HedgeBudget } from "./hedged-call.ts";
+import type { ServerClock } from "./server-clock.ts";
 import type { Serving } from "./routes.ts";
 import { RESOLVE_BACKOFF, RESOLVE_TURN_MS } from "./limits.ts";
 
@@ -14,7 +15,7 @@ export interface TransactionContext {
   readonly noteCommit: (token: CommitToken) => void;
   readonly connections: Connections;
   readonly directory: Directory;
-  readonly clock: Clock;
+  readonly clock: ServerClock;
   readonly random: Random;
   /** A start is queued at the standbys after this long; Infinity = never (TX18). */
   readonly standbyDelayMs: number;

@@ -35,7 +35,9 @@ export async function runTransaction<T>(
       txn = new SessionTransaction(context, table, entity, tries.options);
       txn.started(await txn.sendStart());
     } catch (thrown) {
-      await tries.again(txn?.startFailed(thrown) ?? withoutEffect(thrown));
+      const error = txn?.startFailed(thrown) ?? withoutEffect(thrown);
+      if (txn?.isRefusedForItsTime(error)) await tries.withNewTime(error);
+      else await tries.again(error);
       continue;
     }
     let value: T;
@@ -64,7 +66,7 @@ export async function runTransaction<T>(
 
 /** Only a try that certainly had no effect is followed by another (I1); all have one deadline and first start time (I2). */
 class Tries {
-  readonly options: StartOptions;
+  options: StartOptions;
   readonly #context: TransactionContext;
   #made = 0;
   #backoff: Backoff | undefined;
@@ -77,6 +79,12 @@ class Tries {
   /** Resolves when the next try may begin; throws the error when repeating does not help. */
   async again(error: ConcordClientError): Promise<void> {
     if (!error.retryable) throw error;
+    await this.after(error);
+  }
+
+  /** As `after`. What the clock showed at first may have been wrong. */
+  async withNewTime(error: ConcordClientError): Promise<void> {
+    this.options = { ...this.options, firstStartMs: this.#context.clock.nowMs() };
     await this.after(error);
   }
 

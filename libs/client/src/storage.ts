@@ -5,23 +5,23 @@ import {
   type ExecuteBatchRequestInit,
   type QueryRequestInit,
   type QueryResponse,
-  type WriteRequestInit,
 } from "@concord/protos-storage";
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
-import { newTimeId, timeIdToBytes, type Clock, type Random } from "@concord/runtime";
+import { newTimeId, timeIdToBytes, type Random } from "@concord/runtime";
 import type { BatchOptions, BatchResult, CommitToken, WriteResult } from "./api.ts";
-import { SEEN_GROUPS_MAX } from "./limits.ts";
+import { ID_TRIES_MAX, SEEN_GROUPS_MAX } from "./limits.ts";
 import { clientError, toClientError, withFacts, withoutEffect } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import type { Directory } from "./directory.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { hedged, HedgeBudget, type HedgedCall } from "./hedged-call.ts";
 import { NodePool } from "./node-pool.ts";
+import type { ServerClock } from "./server-clock.ts";
 
 export interface StorageOptions {
   readonly connections: Connections;
   readonly directory: Directory;
-  readonly clock: Clock;
+  readonly clock: ServerClock;
   readonly random: Random;
   readonly datacenter: string | undefined;
   /** 0 = never. */
@@ -90,31 +90,25 @@ export class Storage {
 
   /** A plain write with its timestamp made here, so that repeating it at another proxy changes nothing. */
   write(write: RowWriteInit, timeoutMs: number | undefined): Promise<WriteResult> {
-    const request: WriteRequestInit = { write, timestampUs: this.#timestampUs(), schemaVersion: this.#options.directory.schemaVersion };
     const plan = {
       addresses: this.#nodesTwice(),
       delayMs: this.#options.speculationDelayMs,
       again: (error: ConcordClientError) => error.retryable,
     };
-    return this.#aboveNewer(
-      timeoutMs,
-      plan,
-      (leftMs, each) => this.#ask(RowsService, "write", request, leftMs, each),
-      (leftMs, each) => this.#ask(RowsService, "write", { ...request, timestampUs: 0n }, leftMs, each),
+    const request = { write, schemaVersion: this.#options.directory.schemaVersion };
+    return this.#aboveNewer(timeoutMs, plan, (timestampUs, leftMs, each) =>
+      this.#ask(RowsService, "write", { ...request, timestampUs }, leftMs, each),
     );
   }
 
   /** A CQL statement that is no SELECT: each proxy would draw its own now() and uuid(), so a further one is asked only while nothing happened. */
   statement(request: QueryRequestInit, timeoutMs: number | undefined): Promise<QueryResponse> {
-    const batchId = timeIdToBytes(newTimeId(this.#options.clock, this.#options.random));
-    const complete: QueryRequestInit = { ...request, timestampUs: this.#timestampUs(), batchId };
+    const { clock, random } = this.#options;
     const plan = { addresses: this.#nodesTwice(), delayMs: 0, again: isHarmless };
-    return this.#aboveNewer(
-      timeoutMs,
-      plan,
-      (leftMs, each) => this.#ask(RowsService, "query", complete, leftMs, each),
-      (leftMs, each) => this.#ask(RowsService, "query", { ...request, timestampUs: 0n }, leftMs, each),
-    );
+    return this.#aboveNewer(timeoutMs, plan, (timestampUs, leftMs, each) => {
+      const batchId = timestampUs === 0n ? new Uint8Array() : timeIdToBytes(newTimeId(clock, random));
+      return this.#ask(RowsService, "query", { ...request, timestampUs, batchId }, leftMs, each);
+    });
   }
 
   /**
@@ -125,15 +119,34 @@ export class Storage {
   async #aboveNewer<Answer extends WriteResult>(
     timeoutMs: number | undefined,
     plan: AskPlan,
-    first: (leftMs: number, plan: AskPlan) => Promise<Answer>,
-    drawn: (leftMs: number, plan: AskPlan) => Promise<Answer>,
+    ask: (timestampUs: bigint, leftMs: number, plan: AskPlan) => Promise<Answer>,
   ): Promise<Answer> {
     const { clock } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     let asked = 0;
-    const answer = await first(deadlineAtMs - clock.monotonicMs(), { ...plan, onAsk: () => (asked += 1) });
+    const onAsk = (): void => void (asked += 1);
+    const answer = await this.#stamped((timestampUs) => {
+      asked = 0;
+      return ask(timestampUs, deadlineAtMs - clock.monotonicMs(), { ...plan, onAsk });
+    });
     if (!answer.superseded || asked > 1) return answer;
-    return drawn(deadlineAtMs - clock.monotonicMs(), { ...plan, delayMs: 0, again: isHarmless });
+    return ask(0n, deadlineAtMs - clock.monotonicMs(), { ...plan, delayMs: 0, again: isHarmless });
+  }
+
+  /** A timestamp that is refused for its time corrects the clock, and the next one is made by that. */
+  async #stamped<Answer>(run: (timestampUs: bigint) => Promise<Answer>): Promise<Answer> {
+    const { clock } = this.#options;
+    for (let tries = 1; ; tries += 1) {
+      const madeAtMs = clock.monotonicMs();
+      try {
+        return await run(this.#timestampUs());
+      } catch (thrown) {
+        const error = toClientError(thrown);
+        if (tries === ID_TRIES_MAX || !clock.learn(error, madeAtMs)) throw error;
+        // What is above the server's limit was never written.
+        this.#lastTimestampUs = 0n;
+      }
+    }
   }
 
   /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke, or beside a slow first. */
@@ -142,7 +155,6 @@ export class Storage {
     const request: ExecuteBatchRequestInit = {
       batchId: timeIdToBytes(id),
       writes,
-      timestampUs: this.#timestampUs(),
       unlogged: options.logged === false,
       schemaVersion: this.#options.directory.schemaVersion,
     };
@@ -153,11 +165,10 @@ export class Storage {
       retriesLeft -= 1;
       return retriesLeft >= 0;
     };
-    const run = this.#ask(BatchService, "executeBatch", request, options.timeoutMs, {
-      addresses: this.#nodesTwice(),
-      delayMs: this.#options.speculationDelayMs,
-      again,
-    });
+    const plan = { addresses: this.#nodesTwice(), delayMs: this.#options.speculationDelayMs, again };
+    const run = this.#stamped((timestampUs) =>
+      this.#ask(BatchService, "executeBatch", { ...request, timestampUs }, options.timeoutMs, plan),
+    );
     const response = await run.catch((thrown: unknown) => {
       throw withFacts(toClientError(thrown), { metadata: { batchId: id } });
     });

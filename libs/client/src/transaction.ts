@@ -30,7 +30,7 @@ import type {
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
-import { CHANGED_ROWS_MAX, LOCK_KEYS_MAX, PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
+import { CHANGED_ROWS_MAX, ID_TRIES_MAX, LOCK_KEYS_MAX, PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
 import { open } from "./opening.ts";
 import { pagedRows } from "./paging.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
@@ -81,6 +81,8 @@ const ENDED: Phase = { kind: "ended" };
  */
 export class SessionTransaction implements OpenTransaction {
   readonly #id: Uint8Array;
+  /** When the id was made, monotonic. */
+  readonly #madeAtMs: number;
   readonly #context: TransactionContext;
   readonly #options: StartOptions;
   readonly #table: Table;
@@ -105,6 +107,7 @@ export class SessionTransaction implements OpenTransaction {
   /** Not open before `sendStart` has been answered. */
   constructor(context: TransactionContext, table: Table, entity: Entity, options: StartOptions) {
     this.#entityKey = exactKeyMessage(table, entity.key);
+    this.#madeAtMs = context.clock.monotonicMs();
     this.#id = newTimeIdBytes(context.clock, context.random);
     this.#context = context;
     this.#options = options;
@@ -118,13 +121,21 @@ export class SessionTransaction implements OpenTransaction {
   /** Opens at the entity's master, locks its row and reads it (TX25). Rejects with what `startFailed` makes of a failure. */
   static async start(context: TransactionContext, entity: Entity, options: StartOptions): Promise<SessionTransaction> {
     const table = context.directory.find(entity.table) ?? (await context.directory.table(entity.table));
-    const transaction = new SessionTransaction(context, table, entity, options);
-    try {
-      transaction.started(await transaction.sendStart());
-      return transaction;
-    } catch (thrown) {
-      throw transaction.startFailed(thrown);
+    for (let tries = 1; ; tries += 1) {
+      const transaction = new SessionTransaction(context, table, entity, options);
+      try {
+        transaction.started(await transaction.sendStart());
+        return transaction;
+      } catch (thrown) {
+        const error = transaction.startFailed(thrown);
+        if (tries === ID_TRIES_MAX || !transaction.isRefusedForItsTime(error)) throw error;
+      }
     }
+  }
+
+  /** The id was made by a clock that is off, or waited too long: the server's answer corrected the clock, and a new one may be taken. */
+  isRefusedForItsTime(error: ConcordClientError): boolean {
+    return this.#context.clock.learn(error, this.#madeAtMs);
   }
 
   get id(): string {

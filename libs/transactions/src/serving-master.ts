@@ -14,7 +14,7 @@ import {
 } from "@concord/runtime";
 import { CommittedRows } from "./committed-rows.ts";
 import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
-import { abortedError, endedError, expiredError, stateError, unknownTransaction } from "./ended-errors.ts";
+import { abortedError, endedError, expiredError, skewError, stateError, unknownTransaction } from "./ended-errors.ts";
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitItem, CommitToken } from "./flush.ts";
@@ -402,13 +402,9 @@ export class ServingMaster {
     const { settings, clock } = this.#context;
     if (this.#draining)
       throw new ConcordError("DRAINING", "this coordinator hands the group over or is shutting down; repeat the transaction");
-    if (this.#outcomes.isExpired(id)) throw expiredError();
     const aheadMs = timeIdMs(id) - clock.nowMs();
-    if (Math.abs(aheadMs) > settings.clockSkewMaxMs) {
-      throw new ConcordError("CLOCK_SKEW", `the id's time is ${aheadMs} ms off our clock; at most ${settings.clockSkewMaxMs}`, {
-        metadata: { limit: "clockSkewMaxMs", aheadMs: String(aheadMs) },
-      });
-    }
+    if (this.#outcomes.isExpired(id)) throw expiredError(aheadMs);
+    if (Math.abs(aheadMs) > settings.clockSkewMaxMs) throw skewError(aheadMs, settings.clockSkewMaxMs);
     if (this.#open.size >= settings.limits.openTransactionsMax) {
       throw new ConcordError("OVERLOADED", `${this.#open.size} transactions are open in the group`, {
         metadata: { limit: "openTransactionsMax" },

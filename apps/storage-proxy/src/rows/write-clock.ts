@@ -84,11 +84,12 @@ export class WriteClock {
 
   /** A timestamp the client gave: above 0 and not far ahead of our clock, else TIMESTAMP_OUT_OF_RANGE. */
   check(timestampUs: bigint): TimestampUs {
-    const limitUs = this.#clock.nowUs() + BigInt(TIMESTAMP_AHEAD_MS_MAX) * 1000n;
-    if (timestampUs > 0n && timestampUs <= limitUs && isTimestampUs(timestampUs)) return timestampUs;
-    const text = `the timestamp must be above 0 and at most ${TIMESTAMP_AHEAD_MS_MAX} ms ahead of the server's clock`;
+    const nowUs = this.#clock.nowUs();
+    if (timestampUs > 0n && timestampUs <= nowUs + BigInt(TIMESTAMP_AHEAD_MS_MAX) * 1000n && isTimestampUs(timestampUs)) return timestampUs;
+    const aheadMs = (timestampUs - nowUs) / 1000n;
+    const text = `the timestamp must be above 0 and at most ${TIMESTAMP_AHEAD_MS_MAX} ms ahead of the server's clock; it is ${aheadMs} ms ahead`;
     throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", text, {
-      metadata: { limit: "TIMESTAMP_AHEAD_MS_MAX", value: String(TIMESTAMP_AHEAD_MS_MAX) },
+      metadata: { limit: "TIMESTAMP_AHEAD_MS_MAX", value: String(TIMESTAMP_AHEAD_MS_MAX), aheadMs: String(aheadMs) },
     });
   }
 

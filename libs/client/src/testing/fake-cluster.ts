@@ -51,7 +51,7 @@ import {
   type Service,
   type StreamHandlers,
 } from "@concord/rpc";
-import { ConcordError, silentLog, silentMetrics, toHex, type ErrorCode, type Listener, type Random } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, toHex, type Clock, type ErrorCode, type Listener, type Random } from "@concord/runtime";
 import { cellFromWire, tokenOf } from "@concord/values";
 import type { ConcordClient, ConnectOptions } from "../api.ts";
 import { connectThrough } from "../connect-through.ts";
@@ -144,14 +144,23 @@ export class FakeCluster {
   readonly #listeners = new Map<string, Listener>();
   #random = 0;
 
-  async connect(options: ConnectOptions = { coordinators: COORDINATORS }): Promise<ConcordClient> {
+  /** `clockOffMs`: how far the client's wall clock is ahead of the servers'. */
+  async connect(options: ConnectOptions = { coordinators: COORDINATORS }, clockOffMs = 0): Promise<ConcordClient> {
     for (const address of [...COORDINATORS, ...PROXIES, WORKER]) if (!this.#listeners.has(address)) await this.#serve(address);
     const random: Random = {
       bytes: (length) => Uint8Array.from({ length }, () => (this.#random = (this.#random * 31 + 7) % 251)),
       below: (limit) => (this.#random += 1) % limit,
       float: () => 0.5,
     };
-    return this.clock.until(connectThrough(options, { clock: this.clock, random, transport: this.#transport }));
+    const shared = this.clock;
+    const clock: Clock = {
+      nowMs: () => shared.nowMs() + clockOffMs,
+      nowUs: () => shared.nowUs() + BigInt(clockOffMs) * 1000n,
+      monotonicMs: () => shared.monotonicMs(),
+      setTimer: (delayMs, action) => shared.setTimer(delayMs, action),
+      defer: (action) => shared.defer(action),
+    };
+    return shared.until(connectThrough(options, { clock, random, transport: this.#transport }));
   }
 
   /** The next call of the operation (at the address) goes to `interceptor`; several wait in line. */
