@@ -281,11 +281,11 @@ function s3Of(config: DedupWorkerConfig, { clock }: Environment): NonNullable<De
   return (bucket, prefix) => s3Snapshots({ ...key, endpoint, bucket, prefix, clock });
 }
 
-/** Ids for messages without one; their high-water mark lies beside the logs. */
+/** Ids for messages without one; their high-water mark lies beside the logs. Their time means nothing: they go on above the mark whatever the clock shows. */
 function guidsOf(config: DedupWorkerConfig, { clock }: Environment, meta: KeyValue): GuidSource {
   const put = (key: Uint8Array, value: Uint8Array): Promise<void> => meta.batch([{ kind: "put", key, value }], { sync: true });
   const mark = storedMark({ get: (key) => meta.get(key), put }, ID_MARK_KEY);
-  return openGuidSource({ workerId: config.snowflakeWorkerId, clock, mark });
+  return openGuidSource({ workerId: config.snowflakeWorkerId, clock, mark, behind: "go-on" });
 }
 
 const idHash: IdHash = (key, bytes) => createHmac("sha256", key).update(bytes).digest().subarray(0, ID_HASH_BYTES);

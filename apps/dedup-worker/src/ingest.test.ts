@@ -147,6 +147,22 @@ describe("ids", () => {
     await again.service.stop();
   });
 
+  test("ids: the clock stood 8 h ahead and is set right: messages without an id are accepted at once, before and after a restart", async () => {
+    const folder = new Folder();
+    const fixture = new WorkerFixture({}, folder);
+    fixture.clock.wallOffMs = 8 * 3_600_000;
+    await fixture.start();
+    const results = [...(await fixture.connect().ingest([{ value: value("a") }]))];
+    fixture.clock.wallOffMs = 0;
+    results.push(...(await fixture.connect().ingest([{ value: value("b") }])));
+    await fixture.service.stop();
+    const again = await new WorkerFixture({}, folder.restart()).start();
+    results.push(...(await again.connect().ingest([{ value: value("c") }])));
+    assert.deepEqual(statuses(results), ["ACCEPTED", "ACCEPTED", "ACCEPTED"]);
+    assert.equal(new Set(results.map(({ id }) => id)).size, 3);
+    await again.service.stop();
+  });
+
   const found = async (config: object, message: MessageInit): Promise<IngestResult> => {
     let result: IngestResult | undefined;
     await withFixture({ config }, async (_, client) => {

@@ -99,6 +99,19 @@ test("[S4] source: the clock jumps far back while running: CLOCK_UNUSABLE, and i
   assert.ok((await source.next()) > first);
 });
 
+test("[S4] [S5] source that goes on: the clock falls back by 8 h, also over a restart: ids at once, each above the one before", async () => {
+  const { clock, mark } = fixture();
+  const open = (): IdSource => openGuidSource({ workerId: 3, clock, mark, behind: "go-on" });
+  const source = open();
+  const ids = [await source.next()];
+  clock.wallMs -= 8 * 3_600_000;
+  ids.push(await source.next(), await source.next());
+  const again = open();
+  for (let at = 0; at < 10_000; at += 1) ids.push(await again.next());
+  assert.ok(ids.every((id, at) => at === 0 || id > ids[at - 1]!));
+  assert.equal(clock.slept, 0);
+});
+
 for (const plan of ["fails-before", "fails-after"] as const) {
   test(`source: raising the mark ${plan}: the call fails, no id leaves, the next one is good`, async () => {
     const { mark, open } = fixture(plan);

@@ -10,6 +10,11 @@ export interface GuidSourceOptions {
   readonly mark: HighWaterMark;
   /** How far the mark is raised ahead. */
   readonly markAheadMs?: number;
+  /**
+   * What happens where the clock stands behind the ids already made: `wait`, the default, waits or refuses (I4); `go-on` makes the next ones as if it stood
+   * still, for ids whose time means nothing.
+   */
+  readonly behind?: "wait" | "go-on";
 }
 
 /** Ids of one worker, unique across clock steps and restarts. The mark is loaded with the first id. */
@@ -28,18 +33,20 @@ class MarkedSource implements IdSource {
   readonly #clock: Clock;
   readonly #store: HighWaterMark;
   readonly #aheadMs: number;
+  readonly #behind: "wait" | "go-on";
   #state: GuidState;
   #mark: Mark = { kind: "unread" };
   /** The load or raise under way; there is one at a time. */
   #moving: Promise<void> | undefined;
 
-  constructor({ workerId, clock, mark, markAheadMs = MARK_AHEAD_MS }: GuidSourceOptions) {
+  constructor({ workerId, clock, mark, markAheadMs = MARK_AHEAD_MS, behind = "wait" }: GuidSourceOptions) {
     assert(Number.isInteger(workerId) && workerId >= 0 && workerId <= WORKER_ID_MAX, "a worker id is in its range");
     assert(Number.isInteger(markAheadMs) && markAheadMs >= 1, "a mark is raised ahead by whole milliseconds");
     this.workerId = workerId;
     this.#clock = clock;
     this.#store = mark;
     this.#aheadMs = markAheadMs;
+    this.#behind = behind;
     this.#state = initialState(workerId);
   }
 
@@ -56,7 +63,8 @@ class MarkedSource implements IdSource {
         continue;
       }
       const { raisedToMs } = this.#mark;
-      const nowMs = Math.floor(this.#clock.nowMs());
+      const clockMs = Math.floor(this.#clock.nowMs());
+      const nowMs = this.#behind === "wait" ? clockMs : Math.max(clockMs, this.#state.nextMs);
       const issued = issue(this.#state, nowMs, count);
       if (issued.kind !== "issued") {
         await this.#waitFor(issued, nowMs, signal);

@@ -32,11 +32,13 @@ import { ScriptedWorker } from "./scripted-worker.ts";
 export const START_MS = 1_800_000_000_000;
 
 export class ManualClock implements Clock {
+  /** How far the wall clock is off. */
+  wallOffMs = 0;
   #elapsedMs = 0;
   #timers: { atMs: number; action: () => void }[] = [];
 
   nowMs(): number {
-    return START_MS + this.#elapsedMs;
+    return START_MS + this.#elapsedMs + this.wallOffMs;
   }
 
   nowUs(): bigint {

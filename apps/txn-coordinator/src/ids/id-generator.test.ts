@@ -84,11 +84,42 @@ test("[S5] ids: restart at once, clock behind: the same worker id, above everyth
   assert.ok(after.first > before.last);
 });
 
-test("[S5] ids: restart with a clock far behind: CLOCK_UNUSABLE, nothing is given out", async () => {
-  const one = node(new FaultyLog(), "a");
+for (const when of ["in the same process", "over a restart"] as const) {
+  test(`[S5] ids: the clock stood 8 h ahead and is set right ${when}: ids of its time at once, under another worker id`, async () => {
+    const one = node(new FaultyLog(), "a");
+    one.clock.wallMs += 8 * 3_600_000;
+    const ahead = await generated(one.ids);
+    one.clock.wallMs -= 8 * 3_600_000;
+    const ids = when === "over a restart" ? one.open() : one.ids;
+    const made = [await generated(ids), await generated(ids), await generated(one.open())];
+    for (const { workerId, first } of made) {
+      assert.notEqual(workerId, ahead.workerId);
+      assert.ok(Math.abs(partsOfGuid(first).timeMs - one.clock.wallMs) <= 2_000);
+    }
+    assert.ok(made[1]!.first > made[0]!.last && made[2]!.first > made[1]!.last);
+    one.clock.wallMs += 8 * 3_600_000 + 2_000;
+    assert.ok((await generated(one.open())).first > ahead.last);
+  });
+}
+
+test("[S5] ids: a configured worker id and a clock far behind it: CLOCK_UNUSABLE, nothing is given out", async () => {
+  const one = node(new FaultyLog(), "a", 100);
   await generated(one.ids);
   one.clock.wallMs -= 60_000;
   await assert.rejects(generated(one.open()), { code: "CLOCK_UNUSABLE", applied: "no" });
+});
+
+test("[S5] ids: a clock that falls back again and again: all worker ids are ahead of it: CLOCK_UNUSABLE, then ids again when it is back", async () => {
+  const one = node(new FaultyLog(), "a");
+  const made = new Set<number>();
+  for (let at = 0; at < ID_LEASE_WORKERS; at += 1) {
+    made.add((await generated(one.ids)).workerId);
+    one.clock.wallMs -= 60_000;
+  }
+  assert.equal(made.size, ID_LEASE_WORKERS);
+  await assert.rejects(generated(one.ids), { code: "CLOCK_UNUSABLE" });
+  one.clock.wallMs += 70_000;
+  await generated(one.ids);
 });
 
 test("[S7] ids: two nodes race for one worker id: one gets it, the other takes the next", async () => {

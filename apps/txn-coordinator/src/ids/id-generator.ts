@@ -1,5 +1,6 @@
 import { ConcordError, type MetricDefinition, type Metrics } from "@concord/runtime";
 import { openGuidSource, type IdRange, type IdSource } from "@concord/snowflake";
+import { ID_LEASE_WORKERS } from "../limits.ts";
 import { leaseWorkerId, type LeaseOptions } from "./worker-lease.ts";
 
 export interface IdGeneratorOptions extends Omit<LeaseOptions, "signal"> {
@@ -9,6 +10,12 @@ export interface IdGeneratorOptions extends Omit<LeaseOptions, "signal"> {
 export const ID_METRICS: readonly MetricDefinition[] = [
   { name: "ids_generated_total", kind: "counter", help: "Ids given out", labels: [] },
   { name: "ids_workers_lost_total", kind: "counter", help: "Times another process took this one's worker id", labels: [] },
+  {
+    name: "ids_workers_changed_total",
+    kind: "counter",
+    help: "Times another worker id was leased because the clock stood behind the ids already made",
+    labels: [],
+  },
 ];
 
 type State =
@@ -22,13 +29,18 @@ export class IdGenerator {
   readonly #stopping = new AbortController();
   /** Worker ids others took from this process: taking them back would go on for ever. */
   readonly #lost = new Set<number>();
+  /** Worker ids whose ids are ahead of the clock, with the time from which they can be used again. */
+  readonly #ahead = new Map<number, number>();
   #state: State = { kind: "none" };
 
   constructor(options: IdGeneratorOptions) {
     this.#options = options;
   }
 
-  /** CLOCK_UNUSABLE; REPLICAS_UNAVAILABLE; OVERLOADED when no worker id is free: nothing is given out then. */
+  /**
+   * REPLICAS_UNAVAILABLE; OVERLOADED when no worker id is free: nothing is given out then. A clock that was set back behind the ids already made takes
+   * another worker id, which has made none of that time; CLOCK_UNUSABLE where the worker id is configured, or none is left.
+   */
   async generate(count: number, signal: AbortSignal): Promise<{ readonly workerId: number; readonly ranges: readonly IdRange[] }> {
     for (;;) {
       if (this.#stopping.signal.aborted) throw new ConcordError("DRAINING", "ids are made elsewhere from now on");
@@ -38,8 +50,10 @@ export class IdGenerator {
         this.#options.metrics.count("ids_generated_total", count);
         return { workerId: source.workerId, ranges };
       } catch (thrown) {
-        if (!(thrown instanceof ConcordError) || thrown.code !== "EPOCH_FENCED") throw thrown;
-        this.#lose(source);
+        if (!(thrown instanceof ConcordError)) throw thrown;
+        if (thrown.code === "EPOCH_FENCED") this.#lose(source);
+        else if (thrown.code === "CLOCK_UNUSABLE") this.#leaveAhead(source, thrown);
+        else throw thrown;
       }
     }
   }
@@ -57,7 +71,7 @@ export class IdGenerator {
 
   async #lease(): Promise<IdSource> {
     try {
-      const lease = await leaseWorkerId({ ...this.#options, signal: this.#stopping.signal }, this.#lost);
+      const lease = await leaseWorkerId({ ...this.#options, signal: this.#stopping.signal }, this.#excluded());
       const source = openGuidSource({ ...lease, clock: this.#options.clock });
       this.#state = { kind: "leased", source };
       return source;
@@ -65,6 +79,24 @@ export class IdGenerator {
       this.#state = { kind: "none" };
       throw thrown;
     }
+  }
+
+  /** Throws the error where no other worker id may be taken. */
+  #leaveAhead(source: IdSource, error: ConcordError): void {
+    const { workerId, clock, log, metrics } = this.#options;
+    const behindMs = Number(error.metadata["behindMs"] ?? Number.NaN);
+    if (workerId !== undefined || Number.isNaN(behindMs) || this.#excluded().size + 1 >= ID_LEASE_WORKERS) throw error;
+    if (this.#state.kind !== "leased" || this.#state.source !== source) return;
+    log.warn("the clock was set back behind the ids of this worker id: another one is leased", { workerId: source.workerId, behindMs });
+    metrics.count("ids_workers_changed_total");
+    this.#ahead.set(source.workerId, clock.nowMs() + behindMs);
+    this.#state = { kind: "none" };
+  }
+
+  #excluded(): ReadonlySet<number> {
+    const nowMs = this.#options.clock.nowMs();
+    for (const [workerId, untilMs] of this.#ahead) if (untilMs <= nowMs) this.#ahead.delete(workerId);
+    return new Set([...this.#lost, ...this.#ahead.keys()]);
   }
 
   /** Many calls may hear of the same loss. */
