@@ -30,7 +30,15 @@ import type {
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withoutEffect } from "./client-error.ts";
 import type { ConcordClientError } from "./errors.ts";
-import { CHANGED_ROWS_MAX, ID_TRIES_MAX, LOCK_KEYS_MAX, PAGE_ROWS, QUEUED_START_MS, RESOLVE_GRACE_MS, WRITES_PER_MESSAGE_MAX } from "./limits.ts";
+import {
+  CHANGED_ROWS_MAX,
+  ID_TRIES_MAX,
+  LOCK_KEYS_MAX,
+  PAGE_ROWS,
+  QUEUED_START_MS,
+  RESOLVE_GRACE_MS,
+  WRITES_PER_MESSAGE_MAX,
+} from "./limits.ts";
 import { open } from "./opening.ts";
 import { pagedRows } from "./paging.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
