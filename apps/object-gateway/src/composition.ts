@@ -1,9 +1,9 @@
-import { addressOwner } from "@concord/adapter-http";
 import { nodeCipher } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import {
+  addressOwner,
   SpaceGuard,
   SpaceReserve,
   ConcordError,

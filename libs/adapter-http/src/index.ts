@@ -1,4 +1,3 @@
-export { ownerOf as addressOwner } from "./address-owner.ts";
 export { HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 export { HTTP_METRICS } from "./metrics.ts";
 export { s3Snapshots, type S3SnapshotsOptions } from "./s3-snapshots.ts";

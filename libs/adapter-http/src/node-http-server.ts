@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import {
+  addressOwner,
   ConcordError,
   FairShares,
   silentMetrics,
@@ -15,7 +16,6 @@ import {
   type Log,
   type Metrics,
 } from "@concord/runtime";
-import { ownerOf } from "./address-owner.ts";
 import { discardRest } from "./discard.ts";
 import { CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
@@ -240,7 +240,7 @@ class Host implements HttpListener {
   }
 
   #connected(socket: Socket): void {
-    const owner = ownerOf(socket.remoteAddress);
+    const owner = addressOwner(socket.remoteAddress);
     if (!this.#connections.take(owner, 1)) return this.#breakOff(socket, "limit");
     this.#metrics.gauge("http_server_connections", this.#connections.used);
     socket.once("close", () => {

@@ -5,6 +5,9 @@ import { REQUEST_ID_KEY } from "./request-id.ts";
 import { decodeStatus, encodeStatus, publicError, toStatus } from "./status.ts";
 
 const DETAILS_KEY = "grpc-status-details-bin";
+/** Encodings of messages that a server takes: nothing is inflated, so that a small request is small in memory too. */
+export const ACCEPT_ENCODING_KEY = "grpc-accept-encoding";
+export const IDENTITY = "identity";
 
 /** The error as grpc-js servers want it: plain status for any client, rich details for those that read them, and which call it was. */
 export function toServiceError(thrown: unknown, requestId: string): StatusObject & Error {
@@ -13,6 +16,7 @@ export function toServiceError(thrown: unknown, requestId: string): StatusObject
   const metadata = new Metadata();
   metadata.set(DETAILS_KEY, Buffer.from(encodeStatus(error)));
   metadata.set(REQUEST_ID_KEY, requestId);
+  metadata.set(ACCEPT_ENCODING_KEY, IDENTITY);
   return Object.assign(new Error(message), { code, details: message, metadata });
 }
 

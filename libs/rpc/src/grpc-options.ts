@@ -27,11 +27,6 @@ export const RECONNECT_BACKOFF_MS_MIN = 50;
 export const RECONNECT_BACKOFF_MS_MAX = 2_000;
 /** HTTP/2 window per stream; the default of 64 KiB stalls large frames. */
 const FLOW_CONTROL_WINDOW_BYTES = 1024 * 1024;
-/**
- * grpc-js itself refuses messages above this multiple of our limit; up to there our own check answers with a rich error.
- */
-const GRPC_RECEIVE_FACTOR = 4;
-
 /** PEM texts. With `clientCa` a server demands a certificate of its clients (mutual TLS). */
 export interface ServerTls {
   readonly certificate: string;
@@ -71,6 +66,10 @@ export interface GrpcTransportOptions {
   /** Budget of unary calls that come without a deadline. */
   readonly defaultTimeoutMs?: number;
   readonly connectionAgeMsMax?: number;
+  /** Connections of a server at the same time; one more is closed at once. */
+  readonly connectionsMax?: number;
+  /** Memory of servers for requests on their way in; `INPUT_BYTES_MAX` when not given. */
+  readonly inputBytesMax?: number;
   /** Memory of servers for pages and large answers that their clients have not taken; `OUTPUT_BYTES_MAX` when not given. */
   readonly outputBytesMax?: number;
 }
@@ -81,8 +80,10 @@ export function serverOptions(options: GrpcTransportOptions): ServerOptions {
     "grpc.keepalive_timeout_ms": KEEPALIVE_TIMEOUT_MS,
     "grpc.max_connection_age_ms": options.connectionAgeMsMax ?? CONNECTION_AGE_MS_MAX,
     "grpc.max_connection_age_grace_ms": CONNECTION_AGE_GRACE_MS,
+    // Its books of every call and socket are read by no program of ours.
+    "grpc.enable_channelz": 0,
     "grpc.max_concurrent_streams": CONCURRENT_STREAMS_MAX,
-    "grpc.max_receive_message_length": GRPC_RECEIVE_FACTOR * messageBytesMax(options),
+    "grpc.max_receive_message_length": messageBytesMax(options),
     "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
   };
 }
@@ -100,7 +101,7 @@ export function channelOptions(options: GrpcTransportOptions, address: string): 
     "grpc.use_local_subchannel_pool": 1,
     "grpc.initial_reconnect_backoff_ms": RECONNECT_BACKOFF_MS_MIN,
     "grpc.max_reconnect_backoff_ms": RECONNECT_BACKOFF_MS_MAX,
-    "grpc.max_receive_message_length": GRPC_RECEIVE_FACTOR * messageBytesMax(options),
+    "grpc.max_receive_message_length": messageBytesMax(options),
     "grpc-node.flow_control_window": FLOW_CONTROL_WINDOW_BYTES,
     ...(name === undefined ? {} : { "grpc.ssl_target_name_override": name }),
   };

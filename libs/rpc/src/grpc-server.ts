@@ -10,22 +10,24 @@ import {
   type ServerWritableStream,
 } from "@grpc/grpc-js";
 import {
+  CONNECTIONS_MAX,
   ConcordError,
-  type CallContext,
   type Clock,
   type Listener,
   type MessageStream,
-  type Metadata,
   type MethodDescriptor,
   type OutputBudget,
   type ServedMethod,
 } from "@concord/runtime";
+import { Edge, edgeCallOf, type EdgeCall } from "./grpc-edge.ts";
 import { toServiceError } from "./grpc-errors.ts";
+import { GrpcListener } from "./grpc-listener.ts";
 import { messageBytesMax, serverOptions, type GrpcCredentials, type GrpcTransportOptions } from "./grpc-options.ts";
 import { resetUnread } from "./grpc-reset.ts";
-import { ANSWER_COUNTED_BYTES, DEFAULT_TIMEOUT_MS, STREAM_UNSENT_BYTES_MAX, TIMEOUT_MS_MAX } from "./limits.ts";
+import type { InputBudget } from "./input-budget.ts";
+import { ANSWER_COUNTED_BYTES, STREAM_UNSENT_BYTES_MAX } from "./limits.ts";
 import { decodeRequest, encodeResponse, endingError } from "./messages.ts";
-import { REQUEST_ID_KEY, requestIdOf } from "./request-id.ts";
+import { REQUEST_ID_KEY } from "./request-id.ts";
 
 /** While draining, a stream on which nothing moved for this long is idle and is ended. */
 const DRAIN_QUIET_MS = 100;
@@ -36,7 +38,8 @@ const DRAIN_FLUSH_MS = 50;
 type Bytes = Uint8Array;
 
 export interface GrpcServerOptions extends GrpcTransportOptions {
-  /** One for all servers of the process. */
+  /** One for all servers of the process, as `output`. */
+  readonly input: InputBudget;
   readonly output: OutputBudget;
   readonly credentials: GrpcCredentials;
   /** Names a call whose caller has not. */
@@ -51,23 +54,25 @@ const asIs = (bytes: Buffer): Bytes => bytes;
 
 /** Binds and serves. Rejects when the address cannot be bound. */
 export async function serveGrpc(address: string, methods: readonly ServedMethod[], options: GrpcServerOptions): Promise<Listener> {
-  const server = new Server(serverOptions(options));
+  const { clock, metrics, connectionsMax = CONNECTIONS_MAX.grpc } = options;
+  const edge = new Edge({ ...options, methods, messageBytesMax: messageBytesMax(options), onCall: (peer) => listener.called(peer) });
+  const server = new Server({ ...serverOptions(options), interceptors: [edge.interceptor] });
   const streams = new Set<ServerStream>();
   for (const served of methods) register(server, served, streams, options);
-  const port = await bind(server, address, options);
+  const injector = server.createConnectionInjector(options.credentials.server);
+  const listener = new GrpcListener({ clock, metrics, connectionsMax, onConnection: (socket) => injector.injectConnection(socket) });
+  const port = await listener.listen(address);
   return {
     address: address.replace(/:\d+$/, `:${port}`),
-    drain: (graceMs) => drain(server, streams, options.clock, graceMs),
+    drain: async (graceMs) => {
+      // grpc-js takes a server whose connections were injected for closed before they are.
+      const closed = Promise.all([listener.close(), new Promise<void>((resolve) => server.tryShutdown(() => resolve()))]);
+      await drain(closed, streams, clock, graceMs);
+      server.forceShutdown();
+      listener.destroy();
+      edge.close();
+    },
   };
-}
-
-function bind(server: Server, address: string, options: GrpcServerOptions): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(address, options.credentials.server, (error, port) => {
-      if (error === null) resolve(port);
-      else reject(error);
-    });
-  });
 }
 
 function register(server: Server, served: ServedMethod, streams: Set<ServerStream>, options: GrpcServerOptions): void {
@@ -78,7 +83,7 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
     return;
   }
   const begin = (call: StreamCall): void => {
-    const context = new GrpcCallContext(call, Infinity, options);
+    const context = edgeCallOf(call);
     const stream = new ServerStream(call, served.method, options, context.requestId);
     streams.add(stream);
     stream.onClose(() => streams.delete(stream));
@@ -100,7 +105,7 @@ function answerUnary(
   callback: sendUnaryData<Bytes>,
   options: GrpcServerOptions,
 ): void {
-  const context = new GrpcCallContext(call, deadlineAtMs(call, options), options);
+  const context = edgeCallOf(call);
   const fail = (thrown: unknown): void => callback(toServiceError(thrown, context.requestId));
   try {
     const request = decodeRequest(served.method, call.request, messageBytesMax(options));
@@ -129,7 +134,7 @@ async function answerCounted(
   bytes: Bytes,
   call: ServerUnaryCall<Bytes, Bytes>,
   callback: sendUnaryData<Bytes>,
-  { output, signal }: GrpcCallContext,
+  { output, signal }: EdgeCall,
 ): Promise<void> {
   const share = await output.takeMade(bytes.length, signal);
   // The call is over: its deadline has passed, or its client is gone.
@@ -137,74 +142,6 @@ async function answerCounted(
   signal.addEventListener("abort", () => share.release(), { once: true });
   share.unread(() => resetUnread(call));
   callback(null, bytes);
-}
-
-/** grpc-js gives the deadline in wall time; the server keeps it as monotonic time. */
-function deadlineAtMs(call: ServerUnaryCall<Bytes, Bytes>, options: GrpcServerOptions): number {
-  const deadline = call.getDeadline();
-  const { clock, metrics } = options;
-  let remainingMs = (deadline instanceof Date ? deadline.getTime() : deadline) - clock.nowMs();
-  if (remainingMs === Infinity) {
-    metrics.count("rpc_server_deadline_missing_total");
-    remainingMs = options.defaultTimeoutMs ?? DEFAULT_TIMEOUT_MS;
-  }
-  return clock.monotonicMs() + Math.min(remainingMs, TIMEOUT_MS_MAX);
-}
-
-/** What every kind of call of grpc-js has. */
-interface AnyCall {
-  readonly cancelled: boolean;
-  readonly metadata: GrpcMetadata;
-  getPeer(): string;
-  once(event: "cancelled", listener: () => void): unknown;
-}
-
-class GrpcCallContext implements CallContext {
-  readonly deadlineAtMs: number;
-  readonly output: OutputBudget;
-  readonly #call: AnyCall;
-  readonly #newRequestId: () => string;
-  #metadata: Metadata | undefined;
-  #controller: AbortController | undefined;
-
-  constructor(call: AnyCall, deadline: number, { output, newRequestId }: GrpcServerOptions) {
-    this.#call = call;
-    this.deadlineAtMs = deadline;
-    this.output = output;
-    this.#newRequestId = newRequestId;
-  }
-
-  get peer(): string {
-    return this.#call.getPeer();
-  }
-
-  get requestId(): string {
-    return this.metadata[REQUEST_ID_KEY]!;
-  }
-
-  /** With the name of the call. */
-  get metadata(): Metadata {
-    this.#metadata ??= this.#named();
-    return this.#metadata;
-  }
-
-  #named(): Metadata {
-    const metadata: Record<string, string> = {};
-    for (const [key, value] of Object.entries(this.#call.metadata.getMap())) if (typeof value === "string") metadata[key] = value;
-    metadata[REQUEST_ID_KEY] = requestIdOf(metadata) ?? this.#newRequestId();
-    return metadata;
-  }
-
-  /** grpc-js cancels a call when its client goes away and when its deadline passes. */
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      if (this.#call.cancelled) controller.abort();
-      else this.#call.once("cancelled", () => controller.abort());
-    }
-    return this.#controller.signal;
-  }
 }
 
 class ServerStream implements MessageStream {
@@ -321,16 +258,14 @@ class ServerStream implements MessageStream {
   }
 }
 
-async function drain(server: Server, streams: ReadonlySet<ServerStream>, clock: Clock, graceMs: number): Promise<void> {
+async function drain(closed: Promise<unknown>, streams: ReadonlySet<ServerStream>, clock: Clock, graceMs: number): Promise<void> {
   const endsAtMs = clock.monotonicMs() + graceMs;
-  const closed = new Promise<true>((resolve) => server.tryShutdown(() => resolve(true)));
   while (!(await within(clock, Math.min(DRAIN_POLL_MS, endsAtMs - clock.monotonicMs()), closed))) {
     for (const stream of streams) if (stream.quietForMs >= DRAIN_QUIET_MS) stream.end(drainingError());
     if (clock.monotonicMs() >= endsAtMs) break;
   }
   for (const stream of streams) stream.end(drainingError());
   await within(clock, DRAIN_FLUSH_MS, closed);
-  server.forceShutdown();
 }
 
 /** Calls on the stream may be running or done, so it must not say that nothing was applied. */
@@ -338,7 +273,7 @@ function drainingError(): ConcordError {
   return new ConcordError("DRAINING", "the server is shutting down; connect to another one", { applied: "unknown" });
 }
 
-function within(clock: Clock, delayMs: number, done: Promise<true>): Promise<boolean> {
+function within(clock: Clock, delayMs: number, done: Promise<unknown>): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = clock.setTimer(Math.max(0, delayMs), () => resolve(false));
     void done.then(() => {

@@ -18,6 +18,8 @@ export const DEADLINE_TICK_MS = 10;
 export const SERVICE_IN_FLIGHT_MAX = 4096;
 /** Streams of one service that are no sessions; one more is answered with OVERLOADED. */
 export const STREAMS_MAX = 1024;
+/** Sessions of one service; one more is answered with OVERLOADED. */
+export const SESSIONS_MAX = 1024;
 /** Messages of one such stream that are kept until its handler listens; one more ends it with LIMIT_EXCEEDED. */
 export const STREAM_EARLY_MESSAGES_MAX = 16;
 /** Bytes of pages and large answers of a process that their clients have not taken yet. */
@@ -28,6 +30,17 @@ export const OUTPUT_STALLED_MS = 5_000;
 export const STREAM_UNSENT_BYTES_MAX = 64 * 1024;
 /** Unary answers above it are counted until they have left the process. */
 export const ANSWER_COUNTED_BYTES = 16 * 1024;
+
+/** Bytes of requests of a process, from the first byte of a message until its call is answered (of a stream: until the message is read). */
+export const INPUT_BYTES_MAX = 128 * 1024 * 1024;
+/** Messages from this size on count in it; smaller ones are bounded by the calls in flight. */
+export const REQUEST_COUNTED_BYTES = 16 * 1024;
+/** Time for a message that began, and for the one message of a call that sends no stream; then the call is ended. */
+export const REQUEST_COMPLETE_MS_MAX = 30_000;
+/** A refused call that still sends is broken off after it: the bytes are discarded meanwhile, and its client sees the status. */
+export const REFUSED_LINGER_MS = 1_000;
+/** Time for the first bytes of a connection. */
+export const CONNECTION_SILENT_MS_MAX = 10_000;
 
 /** Time budget of a call whose client gave none. */
 export const DEFAULT_TIMEOUT_MS = 10_000;

@@ -16,6 +16,19 @@ export const RPC_METRICS = [
     labels: [],
   },
   {
+    name: "rpc_server_connections",
+    kind: "gauge",
+    help: "Open connections to the gRPC port: silent ones have had no call yet.",
+    labels: ["state"],
+  },
+  { name: "rpc_server_request_bytes", kind: "gauge", help: "Bytes of requests under way, from messages of 16 KiB on.", labels: [] },
+  {
+    name: "rpc_server_refused_total",
+    kind: "counter",
+    help: "Connections and calls refused or ended for a limit, by reason: connections, silent, encoding, messageBytesMax, inputBufferBytes, REQUEST_COMPLETE_MS_MAX, inFlightMax, sessionsMax, streamsMax.",
+    labels: ["reason"],
+  },
+  {
     name: "rpc_server_duration_seconds",
     kind: "histogram",
     help: "Time to answer a call, by method and outcome.",

@@ -28,9 +28,11 @@ import {
   MESSAGE_BYTES_MAX,
   SERVICE_IN_FLIGHT_MAX,
   SESSION_OUTSTANDING_MAX,
+  SESSIONS_MAX,
   STREAMS_MAX,
   TIMEOUT_MS_MAX,
 } from "./limits.ts";
+import { begun, begunStream, callOwner, Place, Places, type CallOwner } from "./places.ts";
 import { requestIdField, requestIdOf } from "./request-id.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
@@ -67,6 +69,7 @@ export type StreamHandlers<S extends ServiceContract<object>> = {
 
 export interface ServiceLimits {
   readonly inFlightMax: number;
+  readonly sessionsMax: number;
   readonly sessionOutstandingMax: number;
   readonly frameCallsMax: number;
   readonly messageBytesMax: number;
@@ -125,6 +128,7 @@ export interface Operation {
 
 /** The context of a call with what becomes of its end. */
 export interface RunContext extends HandlerContext {
+  readonly owner: CallOwner;
   /** Of its caller, undefined when it sent none. */
   readonly traceparent: string | undefined;
   /** Undefined over transports that name no calls. */
@@ -147,6 +151,7 @@ export interface ServiceCore {
 
 const LIMITS_DEFAULT: ServiceLimits = {
   inFlightMax: SERVICE_IN_FLIGHT_MAX,
+  sessionsMax: SESSIONS_MAX,
   sessionOutstandingMax: SESSION_OUTSTANDING_MAX,
   frameCallsMax: FRAME_CALLS_MAX,
   messageBytesMax: MESSAGE_BYTES_MAX,
@@ -185,11 +190,11 @@ class ServedService implements Service, ServiceCore {
   readonly #labels: Readonly<Record<string, string>>;
   readonly #sessions = new Set<ServerSession>();
   readonly #streams = new Set<RunningStream>();
+  readonly #places: { readonly calls: Places; readonly sessions: Places; readonly streams: Places };
   readonly #audit: Audit;
   readonly #stateListeners = new Set<(state: ServiceState) => void>();
   #drainWaiters: (() => void)[] = [];
   #state: ServiceState = "starting";
-  #inFlight = 0;
   #lastSessionId = 0;
 
   constructor(definition: Definition, environment: ServiceEnvironment) {
@@ -200,6 +205,13 @@ class ServedService implements Service, ServiceCore {
     this.#audit = new Audit(environment.clock, environment.log);
     this.limits = { ...LIMITS_DEFAULT, ...definition.limits };
     this.#labels = Object.freeze({ service: name });
+    const places = (limit: "inFlightMax" | "sessionsMax" | "streamsMax", what: string): Places =>
+      new Places({ service: name, metrics: environment.metrics, limit, what, max: this.limits[limit] });
+    this.#places = {
+      calls: places("inFlightMax", "calls in flight"),
+      sessions: places("sessionsMax", "sessions open"),
+      streams: places("streamsMax", "streams open"),
+    };
     this.operations = operationsOf(definition);
     this.methods = [
       ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
@@ -213,7 +225,7 @@ class ServedService implements Service, ServiceCore {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return this.#places.calls.used;
   }
 
   setState(state: ServiceState): void {
@@ -241,14 +253,25 @@ class ServedService implements Service, ServiceCore {
   }
 
   run(operation: Operation, request: object, context: RunContext, nowMs: number): void {
-    const refusal = this.#refusal(operation, request, context, nowMs);
+    const refusal = this.#refusal(operation, context.caller) ?? this.#places.calls.take(context.owner);
+    if (refusal === undefined) {
+      this.#countCalls();
+      this.#begin(operation, request, context, nowMs);
+    } else {
+      this.#refused(operation, context.caller, context, refusal);
+      context.finish(refusal, undefined);
+    }
+  }
+
+  /** A call that has its place. */
+  #begin(operation: Operation, request: object, context: RunContext, nowMs: number): void {
+    const refusal = requestRefusal(operation, request, context, nowMs);
     if (refusal !== undefined) {
+      this.#leave(context.owner);
       this.#observe(operation, refusal.code, nowMs);
-      if (refusal.code === "PERMISSION_DENIED") this.#auditRefused(operation, context.caller, context, refusal);
       context.finish(refusal, undefined);
       return;
     }
-    this.#count(1);
     if (this.environment.tracer !== undefined) context.span = spanOf(this.environment.tracer, operation.method.path, context);
     const fail = (thrown: unknown): void => this.#finish(operation, context, nowMs, this.#failure(operation, context, thrown), undefined);
     let answer: object | Promise<object>;
@@ -269,7 +292,8 @@ class ServedService implements Service, ServiceCore {
     error: ConcordError | undefined,
     response: object | undefined,
   ): void {
-    this.#count(-1);
+    this.#places.calls.leave(context.owner);
+    this.#countCalls();
     const code = error?.code ?? "OK";
     this.#observe(operation, code, startedAtMs);
     this.#audit.answered(context.caller, operation.method.path, code, context);
@@ -278,28 +302,27 @@ class ServedService implements Service, ServiceCore {
     this.#settleDrained();
   }
 
-  #count(begun: 1 | -1): void {
-    this.#inFlight += begun;
-    this.environment.metrics.gauge("rpc_server_in_flight", this.#inFlight, this.#labels);
+  #countCalls(): void {
+    this.environment.metrics.gauge("rpc_server_in_flight", this.#places.calls.used, this.#labels);
+  }
+
+  #leave(owner: CallOwner): void {
+    this.#places.calls.leave(owner);
+    this.#countCalls();
+    this.#settleDrained();
   }
 
   /** Why a call is not begun: then nothing of it was applied (I2). */
-  #refusal(operation: Operation, request: object, context: HandlerContext, nowMs: number): ConcordError | undefined {
-    const refusal = this.#callerRefusal(operation, context.caller);
+  #refusal(operation: Operation, caller: Caller): ConcordError | undefined {
+    const refusal = this.#callerRefusal(operation, caller);
     if (refusal !== undefined) return refusal;
     if (operation.handler === undefined) return new ConcordError("UNIMPLEMENTED", `${operation.method.path} is not implemented`);
-    const notServing = this.#stateRefusal();
-    if (notServing !== undefined) return notServing;
-    if (this.#inFlight >= this.limits.inFlightMax) {
-      const metadata = { limit: "inFlightMax", value: String(this.limits.inFlightMax) };
-      return new ConcordError("OVERLOADED", `${this.name} has ${this.#inFlight} calls in flight`, { metadata });
-    }
-    const field = operation.method.unknownEnumIn(request);
-    if (field !== undefined) return new ConcordError("MALFORMED_REQUEST", `${field} has an unknown value`, { metadata: { field } });
-    if (context.deadlineAtMs <= nowMs) {
-      return new ConcordError("DEADLINE_EXCEEDED", "the deadline had passed before the call was begun", { applied: "no" });
-    }
-    return undefined;
+    return this.#stateRefusal();
+  }
+
+  #refused(operation: Operation, caller: Caller, call: AuditedCall, refusal: ConcordError): void {
+    this.#observe(operation, refusal.code, this.environment.clock.monotonicMs());
+    if (refusal.code === "PERMISSION_DENIED") this.#auditRefused(operation, caller, call, refusal);
   }
 
   #callerRefusal({ roles, method }: Operation, { role }: Caller): ConcordError | undefined {
@@ -346,26 +369,38 @@ class ServedService implements Service, ServiceCore {
   }
 
   #serveUnary(operation: Operation): ServedMethod {
+    const admit = (context: CallContext): Place => {
+      const caller = this.#callerOf(operation, context);
+      const owner = callOwner(caller, context.peer);
+      const refusal = this.#refusal(operation, caller) ?? this.#places.calls.take(owner);
+      if (refusal === undefined) {
+        this.#countCalls();
+        return new Place(caller, owner, () => this.#leave(owner));
+      }
+      this.#refused(operation, caller, auditedOf(context), refusal);
+      throw refusal;
+    };
     const handle = (request: object, context: CallContext): Promise<object> =>
       new Promise((resolve, reject) => {
-        const caller = this.#callerOf(operation, context);
-        this.run(operation, request, new UnaryContext(context, caller, resolve, reject), this.environment.clock.monotonicMs());
+        const { caller, callOwner: owner } = begun(context, admit);
+        this.#begin(operation, request, new UnaryContext(context, caller, owner, resolve, reject), this.environment.clock.monotonicMs());
       });
-    return { kind: "unary", method: operation.method, handle };
+    return { kind: "unary", method: operation.method, admit, handle };
   }
 
   #serveSessions(contract: ServiceContract): ServedMethod {
+    const admit = (context: CallContext): Place => {
+      const caller = this.#callerOf({ method: contract.methods["Session"]! }, context);
+      if (this.#state === "draining") throw this.#draining("no");
+      return this.#places.sessions.enter(caller, context.peer);
+    };
     const handle = (stream: MessageStream, context: CallContext): void => {
-      let caller: Caller;
-      try {
-        caller = this.#callerOf({ method: contract.methods["Session"]! }, context);
-        if (this.#state === "draining") throw this.#draining("no");
-      } catch (thrown) {
-        stream.end(publicError(thrown));
-        return;
-      }
+      const place = begunStream(stream, context, admit);
+      if (place === undefined) return;
       this.#lastSessionId += 1;
-      const session = serveSession(this, stream, context, { id: this.#lastSessionId, caller }, () => {
+      const { caller, callOwner: owner } = place;
+      const session = serveSession(this, stream, context, { id: this.#lastSessionId, caller, owner }, () => {
+        place.leave();
         this.#sessions.delete(session);
         this.#countSessions();
         this.#settleDrained();
@@ -373,7 +408,7 @@ class ServedService implements Service, ServiceCore {
       this.#sessions.add(session);
       this.#countSessions();
     };
-    return { kind: "stream", method: new SessionFrames(contract).serverMethod(this.limits.messageBytesMax), handle };
+    return { kind: "stream", method: new SessionFrames(contract).serverMethod(this.limits.messageBytesMax), admit, handle };
   }
 
   #serveStreams({ contract, roles }: Definition, name: string, handler: StreamHandler<object, object>): ServedMethod {
@@ -386,11 +421,21 @@ class ServedService implements Service, ServiceCore {
       labels: labelCache(method.path.slice(1)),
     };
     assert(operation.roles.size > 0, `${method.path} names no role that may call it`);
+    const admit = (context: CallContext): Place => {
+      const caller = this.#callerOf(operation, context);
+      const denial = this.#callerRefusal(operation, caller);
+      if (denial !== undefined) this.#auditRefused(operation, caller, auditedOf(context), denial);
+      const refusal = denial ?? this.#stateRefusal();
+      if (refusal !== undefined) throw refusal;
+      return this.#places.streams.enter(caller, context.peer);
+    };
     const handle = (stream: MessageStream, context: CallContext): void => {
       const startedAtMs = this.environment.clock.monotonicMs();
-      const caller = this.#admitted(operation, stream, context);
-      if (caller === undefined) return;
+      const place = begunStream(stream, context, admit);
+      if (place === undefined) return;
+      const { caller } = place;
       const onEnded = (error: ConcordError | undefined, thrown: unknown): void => {
+        place.leave();
         this.#streams.delete(running);
         this.#countStreams();
         const code = error?.code ?? "OK";
@@ -403,24 +448,7 @@ class ServedService implements Service, ServiceCore {
       this.#streams.add(running);
       this.#countStreams();
     };
-    return { kind: "stream", method, handle };
-  }
-
-  /** Undefined: the stream was refused and is over. */
-  #admitted(operation: Operation, stream: MessageStream, context: CallContext): Caller | undefined {
-    try {
-      const caller = this.#callerOf(operation, context);
-      const denial = this.#callerRefusal(operation, caller);
-      if (denial !== undefined) this.#auditRefused(operation, caller, auditedOf(context), denial);
-      const refusal = denial ?? this.#stateRefusal();
-      if (refusal !== undefined) throw refusal;
-      if (this.#streams.size < this.limits.streamsMax) return caller;
-      const metadata = { limit: "streamsMax", value: String(this.limits.streamsMax) };
-      throw new ConcordError("OVERLOADED", `${this.name} has ${this.#streams.size} streams open`, { metadata });
-    } catch (thrown) {
-      stream.end(publicError(thrown));
-      return undefined;
-    }
+    return { kind: "stream", method, admit, handle };
   }
 
   #draining(applied: Applied): ConcordError {
@@ -436,7 +464,7 @@ class ServedService implements Service, ServiceCore {
   }
 
   #settleDrained(): void {
-    if (this.#state !== "draining" || this.#inFlight > 0 || this.#sessions.size > 0 || this.#streams.size > 0) return;
+    if (this.#state !== "draining" || this.#places.calls.used > 0 || this.#sessions.size > 0 || this.#streams.size > 0) return;
     const waiters = this.#drainWaiters;
     this.#drainWaiters = [];
     for (const resolve of waiters) resolve();
@@ -449,6 +477,7 @@ class UnaryContext implements RunContext {
   readonly metadata: CallContext["metadata"];
   readonly peer: string;
   readonly caller: Caller;
+  readonly owner: CallOwner;
   readonly session: undefined;
   readonly traceparent: string | undefined;
   span: Span | undefined = undefined;
@@ -456,8 +485,15 @@ class UnaryContext implements RunContext {
   readonly #resolve: (response: object) => void;
   readonly #reject: (error: ConcordError) => void;
 
-  constructor(base: CallContext, caller: Caller, resolve: (response: object) => void, reject: (error: ConcordError) => void) {
+  constructor(
+    base: CallContext,
+    caller: Caller,
+    owner: CallOwner,
+    resolve: (response: object) => void,
+    reject: (error: ConcordError) => void,
+  ) {
     this.#base = base;
+    this.owner = owner;
     this.#resolve = resolve;
     this.#reject = reject;
     this.deadlineAtMs = base.deadlineAtMs;
@@ -479,6 +515,13 @@ class UnaryContext implements RunContext {
     if (error === undefined) this.#resolve(response!);
     else this.#reject(error);
   }
+}
+
+function requestRefusal({ method }: Operation, request: object, context: HandlerContext, nowMs: number): ConcordError | undefined {
+  const field = method.unknownEnumIn(request);
+  if (field !== undefined) return new ConcordError("MALFORMED_REQUEST", `${field} has an unknown value`, { metadata: { field } });
+  if (context.deadlineAtMs > nowMs) return undefined;
+  return new ConcordError("DEADLINE_EXCEEDED", "the deadline had passed before the call was begun", { applied: "no" });
 }
 
 const auditedOf = ({ peer, metadata }: CallContext): AuditedCall => ({ peer, requestId: requestIdOf(metadata) });

@@ -17,6 +17,7 @@ import type { Caller } from "./auth.ts";
 import { Deadlines } from "./deadlines.ts";
 import { encodeReply, type CallId, type EncodedReply, type FrameOperation, type IncomingCall, type OutgoingReply } from "./frames.ts";
 import { TIMEOUT_MS_MAX } from "./limits.ts";
+import type { CallOwner } from "./places.ts";
 import { requestIdOfCall } from "./request-id.ts";
 import type { RunContext, ServiceCore, SessionContext } from "./service.ts";
 import { SessionOutput } from "./session-output.ts";
@@ -25,6 +26,7 @@ import { toStatus } from "./status.ts";
 /** Who opened the stream, and the id of the session. */
 export interface SessionCaller {
   readonly id: number;
+  readonly owner: CallOwner;
   readonly caller: Caller;
 }
 
@@ -55,6 +57,7 @@ class Session implements ServerSession, SessionContext {
   readonly peer: string;
   readonly metadata: Metadata;
   readonly caller: Caller;
+  readonly owner: CallOwner;
   readonly #core: ServiceCore;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
@@ -84,6 +87,7 @@ class Session implements ServerSession, SessionContext {
     this.peer = context.peer;
     this.metadata = context.metadata;
     this.caller = caller.caller;
+    this.owner = caller.owner;
     const opener = context.metadata[TRACEPARENT_KEY];
     this.#traceparent = opener !== undefined && parseTraceparent(opener)?.isSampled === false ? opener : undefined;
     this.#core = core;
@@ -353,6 +357,10 @@ class RunningCall implements RunContext {
 
   get caller(): Caller {
     return this.session.caller;
+  }
+
+  get owner(): CallOwner {
+    return this.session.owner;
   }
 
   get requestId(): string | undefined {

@@ -15,6 +15,8 @@ import { credentialsOf } from "./grpc-options.ts";
 import { serveGrpc } from "./grpc-server.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { defineService } from "./service.ts";
+import { InputBudget } from "./input-budget.ts";
+import { INPUT_BYTES_MAX } from "./limits.ts";
 import { SessionClient } from "./session-client.ts";
 import type { StreamHandler } from "./stream-server.ts";
 import { echoService, ManualClock, realClock, TOKENS } from "./test/echo.ts";
@@ -44,6 +46,7 @@ async function serve(t: TestContext, methods: readonly ServedMethod[]): Promise<
   const output = new OutputBudget({ clock, metrics: { ...silentMetrics, gauge }, bytesMax: PAGES_MAX * MIB, stalledMs: STALLED_MS });
   const listener = await serveGrpc("127.0.0.1:0", methods, {
     ...options,
+    input: new InputBudget(silentMetrics, INPUT_BYTES_MAX),
     output,
     credentials: credentialsOf(options),
     newRequestId: () => "1",

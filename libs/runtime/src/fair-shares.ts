@@ -1,7 +1,7 @@
 import { assert } from "./assert.ts";
 
 /** An owner may have so many times what stays free: alone four fifths of all, beside a first one four fifths of what that one leaves, and so on. */
-const FREE_FACTOR = 4;
+export const FREE_FACTOR = 4;
 
 /** A common amount (places, bytes) that no owner can use up: there is always something left for one that has nothing. */
 export class FairShares {

@@ -1,8 +1,10 @@
+export { addressOwner } from "./address-owner.ts";
 export { assert, unreachable } from "./assert.ts";
 export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions } from "./backoff.ts";
 export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } from "./cipher.ts";
 export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDigests } from "./digest-thread.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
+export { CONNECTIONS_MAX, connectionLimits, type ConnectionLimits } from "./connection-limits.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";
 export type { Checksum, Environment } from "./environment.ts";
@@ -48,6 +50,7 @@ export {
   type TimestampUs,
 } from "./protocol-numbers.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";
+export { NestedShares } from "./nested-shares.ts";
 export { OutputBudget, type OutputBudgetOptions, type OutputShare } from "./output-budget.ts";
 export type { Random } from "./random.ts";
 export { RotatingMap } from "./rotating-map.ts";
@@ -56,6 +59,7 @@ export { SPACE_MEASURED_MS, SPACE_METRICS, SpaceGuard, type SpaceGuardOptions } 
 export { SpaceReserve } from "./space-reserve.ts";
 export { parseTraceparent, spanOver, TRACEPARENT_KEY, UNTRACED, type Span, type SpanKind, type TraceParent, type Tracer } from "./trace.ts";
 export type {
+  Admission,
   CallContext,
   CallOptions,
   Channel,

@@ -60,7 +60,17 @@ export interface Channel {
   close(): void;
 }
 
+/** A call that may begin. */
+export interface Admission {
+  /** Whose shares it draws from: a caller with a name, or the address the call comes from. */
+  readonly owner: string;
+  /** The call is over. A handler that has begun keeps its place until it settles. */
+  abandon(): void;
+}
+
 export interface CallContext {
+  /** Of `admit`, when the transport called it. */
+  readonly admission?: Admission | undefined;
   /** Monotonic milliseconds of the server's own clock. */
   readonly deadlineAtMs: number;
   readonly metadata: Metadata;
@@ -71,13 +81,20 @@ export interface CallContext {
   readonly output?: OutputBudget;
 }
 
-export type ServedMethod =
-  | {
-      readonly kind: "unary";
-      readonly method: MethodDescriptor;
-      readonly handle: (request: object, context: CallContext) => Promise<object>;
-    }
-  | { readonly kind: "stream"; readonly method: MethodDescriptor; readonly handle: (stream: MessageStream, context: CallContext) => void };
+interface AdmittingMethod {
+  readonly method: MethodDescriptor;
+  /**
+   * Who calls, and whether there is a place for the call: a transport that has the metadata before any message calls it then. Throws why the call
+   * is refused. A transport that does not call it leaves all that to `handle`.
+   */
+  readonly admit?: (context: CallContext) => Admission;
+}
+
+export type ServedMethod = AdmittingMethod &
+  (
+    | { readonly kind: "unary"; readonly handle: (request: object, context: CallContext) => Promise<object> }
+    | { readonly kind: "stream"; readonly handle: (stream: MessageStream, context: CallContext) => void }
+  );
 
 export interface Listener {
   /** The bound address, "127.0.0.1:40123". */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ownerOf } from "./address-owner.ts";
+import { addressOwner } from "./address-owner.ts";
 
 for (const [address, owner] of [
   ["10.0.0.1", "10.0.0.1"],
@@ -12,5 +12,5 @@ for (const [address, owner] of [
   ["fe80::1%eth0", "fe80:0:0:0"],
   [undefined, "unknown"],
 ] as const) {
-  test(`address owner: ${address}: ${owner}`, () => assert.equal(ownerOf(address), owner));
+  test(`address owner: ${address}: ${owner}`, () => assert.equal(addressOwner(address), owner));
 }
