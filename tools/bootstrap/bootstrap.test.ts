@@ -1,7 +1,7 @@
 // The bootstrap in a small workspace with a stand-in command: what it passes on, when it installs, when it stops.
 import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
@@ -114,6 +114,10 @@ interface LockedPackage {
   readonly os: string;
   readonly cpu: string;
   readonly bin: { readonly node: string };
+  /** A project of this repository. */
+  readonly link?: true;
+  /** Comes inside another package. */
+  readonly inBundle?: true;
 }
 
 const packagesOf = (path: string): Record<string, LockedPackage> =>
@@ -127,6 +131,21 @@ test("bootstrap: pinned Nodes: one version for five platforms, each locked with 
   assert.deepEqual(platforms.toSorted(), ["darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64"]);
   assert.equal(new Set(pinnedNodes.map(([, { version }]) => version)).size, 1);
   for (const [, { integrity }] of pinnedNodes) assert.match(integrity, /^sha512-/);
+});
+
+test("[SEC12] bootstrap: every package is locked with its integrity, npm runs no install scripts, actions of CI are pinned by commit", () => {
+  const root = join(import.meta.dirname, "../..");
+  const fetched = Object.entries(packagesOf("package-lock.json")).filter(
+    ([path, { link }]) => path.startsWith("node_modules/") && link !== true,
+  );
+  assert.ok(fetched.length > 300);
+  for (const [path, { integrity, inBundle }] of fetched) if (inBundle !== true) assert.match(String(integrity), /^sha512-/, path);
+  assert.match(readFileSync(join(root, "tools/bootstrap/main.mjs"), "utf8"), /\["ci", "--ignore-scripts"/);
+  const used = readdirSync(join(root, ".github/workflows")).flatMap((file) => [
+    ...readFileSync(join(root, ".github/workflows", file), "utf8").matchAll(/uses: (\S+)/g),
+  ]);
+  assert.ok(used.length > 0);
+  for (const [, action] of used) assert.match(action!, /@[0-9a-f]{40}$/);
 });
 
 for (const [path, { os, cpu, bin }] of pinnedNodes) {

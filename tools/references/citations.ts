@@ -5,7 +5,7 @@ import { foldersAbove, isSeeded, type Repository } from "./repository.ts";
 
 /** A claim in full, as docs/design states it. */
 const CLAIM_STATED = /^- \*\*([A-Z]+\d+)\*\* /gm;
-const CLAIM = /\b(?:TX[DRC]?|LB[DC]?|OGD?|DDD?)\d+\b/g;
+const CLAIM = /\b(?:TX[DRC]?|LB[DC]?|OGD?|DDD?|SEC)\d+\b/g;
 const RULE = /\brules? (\d+)\b/gi;
 const RULE_STATED = /^(\d+)\. /gm;
 const DECISION = /\bdecisions?[ /](\d{4})\b/gi;
@@ -70,7 +70,7 @@ function cited(repository: Repository, file: string, kind: Reference["kind"], pa
 }
 
 function claimsStated(repository: Repository): Set<string> {
-  const documents = repository.files.filter((file) => file.startsWith("docs/design/"));
+  const documents = repository.files.filter((file) => file.startsWith("docs/design/") || file === "SECURITY.md");
   return new Set(documents.flatMap((file) => [...repository.read(file).matchAll(CLAIM_STATED)].map((match) => match[1]!)));
 }
 

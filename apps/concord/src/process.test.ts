@@ -57,7 +57,7 @@ test("[TX27] [OG18] [DD10] process: killed with SIGKILL after what it acknowledg
   s3.destroy();
 });
 
-test("process: files and folders of every service are its user's alone, whatever its umask", async () => {
+test("[SEC9] process: files and folders of every service are its user's alone, whatever its umask", async () => {
   const entries = await readdir(join(folder, "kept"), { recursive: true });
   const services = new Set(entries.map((entry) => entry.split("/")[0]!));
   for (const service of ["storage", "objects", "messages"]) assert.ok(services.has(service), service);

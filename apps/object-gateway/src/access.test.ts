@@ -218,7 +218,7 @@ test("anonymous: refused without a policy, allowed by one; keys that are not the
   assert.equal(await outcome(call(undefined, "DELETE", `/${bucket}/new`)), "204");
 });
 
-test("a policy that allows another tenant everything: its policy is still the owner's alone, unchanged; the rest is allowed", async () => {
+test("[SEC5] a policy that allows another tenant everything: its policy is still the owner's alone, unchanged; the rest is allowed", async () => {
   const bucket = await bucketOf("handed-over");
   const everything = policyText(statement(bucket, { Principal: FOR_BOB, Action: "s3:*" }));
   assert.equal(await outcome(call(ANN, "PUT", `/${bucket}`, { query: [["policy", ""]], body: everything })), "204");
@@ -232,7 +232,7 @@ test("a policy that allows another tenant everything: its policy is still the ow
   assert.equal(await outcome(call(BOB, "PUT", `/${bucket}/new`, { body: "by bob" })), "200");
 });
 
-test("refusals leave rows and blobs as they were", async () => {
+test("[SEC5] refusals leave rows and blobs as they were", async () => {
   const bucket = await bucketOf("untouched");
   assert.equal(await allow(bucket, [statement(bucket, { Principal: FOR_BOB })]), "204");
   await gateway.settled();

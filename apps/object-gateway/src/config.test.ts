@@ -66,7 +66,7 @@ test("config: targets of events: each has workers, and a name of its own in its 
   assert.match(problemsOf({ accessKeys: [KEY], eventsOverdue: "forget" }), /eventsOverdue/);
 });
 
-test("config: secrets are not printed", () => {
+test("[SEC4] config: secrets are not printed", () => {
   const printed = load({ accessKeys: [KEY], transactionToken: "a-token", dedupWorkerToken: "b-token" }, ["--print-config"]);
   assert.equal(printed.kind, "printed");
   assert.match(printed.text, /AKEY/);

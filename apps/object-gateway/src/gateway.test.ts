@@ -204,7 +204,7 @@ test("[OG13] two gateways over the same rows and blobs: parts sent to both, read
   await rm(shared, { recursive: true });
 });
 
-test("operators: status, reservations, usage; a caller without a token is refused", async () => {
+test("[SEC2] operators: status, reservations, usage; a caller without a token is refused", async () => {
   const gateway = await start({ config: { journal: "per-transaction" } });
   const s3 = gateway.client();
   await s3.send(new CreateBucketCommand({ Bucket }));

@@ -132,7 +132,7 @@ test("process: a second one on the same data folder, rows in transactions: refus
   await once(first, "exit");
 });
 
-test("process: no access keys: says how to give them, exit 2; a secret that is too short is not shown", async () => {
+test("[SEC5] process: no access keys: says how to give them, exit 2; a secret that is too short is not shown", async () => {
   const outputOf = async (args: readonly string[]): Promise<string> => {
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "ignore", "pipe"] });
     let output = "";

@@ -161,6 +161,8 @@ const BATCHES: readonly BadCall[] = [
   operator("no id", "RedriveDeadLetter", {}, "MALFORMED_REQUEST"),
   operator("an unknown letter", "RedriveDeadLetter", { batchId: idOf(9), force: true }, "NOT_FOUND"),
   { ...operator("role client", "ReplayBatches", {}, "PERMISSION_DENIED"), token: "" },
+  { ...operator("role client", "ListPendingBatches", {}, "PERMISSION_DENIED"), token: "" },
+  { ...operator("role client", "ListDeadLetters", {}, "PERMISSION_DENIED"), token: "" },
   { ...operator("role client", "RedriveDeadLetter", { batchId: idOf(9) }, "PERMISSION_DENIED"), token: "" },
 ];
 
@@ -190,7 +192,7 @@ function damagedEntry(): Uint8Array {
 }
 
 function refuses(on: MemoryRing, backend: string, { method, name, request, token, code }: BadCall): void {
-  test(`bad input: ${method}: ${name}: ${code}, nothing changes (${backend})`, async () => {
+  test(`[SEC11] bad input: ${method}: ${name}: ${code}, nothing changes (${backend})`, async () => {
     const contents = on.snapshot();
     await assert.rejects(on.call(on.nodes[0]!, method, request, token === "" ? undefined : token), (thrown) => {
       assert.ok(thrown instanceof ConcordError);

@@ -10,7 +10,7 @@ function problemsOf(config: object): string[] {
   return parsed.success ? [] : parsed.error.issues.map((issue) => issue.message);
 }
 
-test("config: nothing given: a node of its own on loopback", () => {
+test("[SEC1] config: nothing given: a node of its own on loopback", () => {
   const config = storageProxySchema.parse({});
   assert.deepEqual([config.ring, config.schemaAuthority, config.listenAddress], [[], "ring", "127.0.0.1:0"]);
 });

@@ -455,7 +455,7 @@ for (const one of CASES) {
   }
 }
 
-test("bad input: unknown credentials: UNAUTHENTICATED; another process's role: PERMISSION_DENIED", async () => {
+test("[SEC2] bad input: unknown credentials: UNAUTHENTICATED; another process's role: PERMISSION_DENIED", async () => {
   await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").unary("Start", {}));
   await fails("UNAUTHENTICATED", fixture.connect(0, "wrong").call("Start", {}));
   await client.unary("GetTopology", {}, "TopologyService");

@@ -472,7 +472,7 @@ test("tls: a request over it: answered", async (t) => {
   assert.equal(await statusOver(fixture.listener.address, tls), 200);
 });
 
-test("tls: with an authority of clients: only clients with its certificate are let in", async (t) => {
+test("[SEC7] tls: with an authority of clients: only clients with its certificate are let in", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const [tls, stranger] = [selfSigned(folder), selfSigned(folder)];
@@ -483,7 +483,7 @@ test("tls: with an authority of clients: only clients with its certificate are l
   await assert.rejects(statusOver(address, tls, stranger));
 });
 
-test("tls: other certificates while it runs: connections from then on get them, others go on", async (t) => {
+test("[SEC8] tls: other certificates while it runs: connections from then on get them, others go on", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
   t.after(() => rmSync(folder, { recursive: true }));
   const [before, after] = [selfSigned(folder), selfSigned(folder)];

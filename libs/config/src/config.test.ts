@@ -281,7 +281,7 @@ test("config: traces: off by default; an endpoint without credentials, a share, 
   assert.match(problemOf({ traceHeaders: { "a b": "x" } }), /traceHeaders/);
 });
 
-test("config: an address that every network reaches: refused while any caller is a client, unless said twice", () => {
+test("[SEC1] config: an address that every network reaches: refused while any caller is a client, unless said twice", () => {
   const server = z.strictObject(serverShape).superRefine(checkServer);
   const problemsOf = (...argv: string[]): readonly string[] => {
     const loaded = loadConfig({ name: "app", schema: server, argv, env: {}, readFile: () => "pem" });
@@ -300,7 +300,7 @@ test("config: an address that every network reaches: refused while any caller is
   }
 });
 
-test("config: callers with tokens of their own: their roles and names; what could be confused is refused", () => {
+test("[SEC3] config: callers with tokens of their own: their roles and names; what could be confused is refused", () => {
   const server = z.strictObject(serverShape).superRefine(checkServer);
   const read = (callers: readonly object[], ...argv: string[]) =>
     loadConfig({ name: "app", schema: server, argv: ["--callers", JSON.stringify(callers), ...argv], env: {}, readFile: String });

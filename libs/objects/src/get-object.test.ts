@@ -182,7 +182,7 @@ test("[OGD10] get: the last bytes are taken late: whole all the same", async () 
   assert.equal(bytes, BIG);
 });
 
-test("get: damaged or lost data: CORRUPT_DATA, never other bytes", async () => {
+test("[SEC6] get: damaged or lost data: CORRUPT_DATA, never other bytes", async () => {
   const fixture = await openPhotos();
   await putParts(fixture);
   await put(fixture, "a", manyBytes(BIG));

@@ -49,7 +49,7 @@ async function world(): Promise<{ lines: LogFields[]; append(token: string | und
   };
 }
 
-test("audit: calls of operators leave a line with the caller's name, those of others none", async (t) => {
+test("[SEC3] audit: calls of operators leave a line with the caller's name, those of others none", async (t) => {
   const { lines, append, close } = await world();
   t.after(close);
   await append("for-coordinators");
@@ -62,7 +62,7 @@ test("audit: calls of operators leave a line with the caller's name, those of ot
   ]);
 });
 
-test("audit: calls that a caller may not make: a line each with who it was, and a flood of them leaves no flood of lines", async (t) => {
+test("[SEC3] audit: calls that a caller may not make: a line each with who it was, and a flood of them leaves no flood of lines", async (t) => {
   const { lines, append, close } = await world();
   t.after(close);
   await append("of-bob");

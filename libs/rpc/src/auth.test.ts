@@ -5,7 +5,7 @@ import { bearer, tokenAuthenticator } from "./auth.ts";
 
 const refused = { name: "ConcordError", code: "UNAUTHENTICATED" };
 
-test("auth: no token for clients: anonymous callers are clients, known tokens their role, unknown ones no role", () => {
+test("[SEC2] auth: no token for clients: anonymous callers are clients, known tokens their role, unknown ones no role", () => {
   const authenticator = tokenAuthenticator([{ role: "peer", token: "p" }]);
   assert.equal(authenticator.authenticate({}).role, "client");
   assert.equal(authenticator.authenticate(bearer("p")).role, "peer");
@@ -14,7 +14,7 @@ test("auth: no token for clients: anonymous callers are clients, known tokens th
   assert.throws(() => authenticator.authenticate({ authorization: "" }), refused);
 });
 
-test("auth: a token for clients: anonymous callers are refused; several tokens of one role all work", () => {
+test("[SEC2] auth: a token for clients: anonymous callers are refused; several tokens of one role all work", () => {
   const authenticator = tokenAuthenticator([
     { role: "client", token: "old" },
     { role: "client", token: "new" },

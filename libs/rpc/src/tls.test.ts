@@ -73,7 +73,7 @@ test("tls: the right authority: served; another one or plaintext: refused and su
   assert.ok(["CONNECTION_LOST", "DEADLINE_EXCEEDED"].includes(plain.code), plain.code);
 });
 
-test("tls: a server that is called by its IP address: served when its certificate has the address, without another name; refused when not", async (t) => {
+test("[SEC7] tls: a server that is called by its IP address: served when its certificate has the address, without another name; refused when not", async (t) => {
   const [byAddress, ...byName] = identities(t, "127.0.0.1", "server.test", "address.invalid");
   const served = await connect(t, byAddress!, { serverCa: byAddress!.certificate });
   assert.equal(((await call(served)) as { text: string }).text, "secret");
@@ -83,7 +83,7 @@ test("tls: a server that is called by its IP address: served when its certificat
   }
 });
 
-test("tls: mutual: a known client is served, one without or with an unknown certificate is not", async (t) => {
+test("[SEC7] tls: mutual: a known client is served, one without or with an unknown certificate is not", async (t) => {
   const [server, client, stranger] = identities(t, "server.test", "client.test", "stranger.test");
   const mutual = { ...server!, clientCa: client!.certificate };
   const base = { serverCa: server!.certificate, serverName: "server.test" };
@@ -92,7 +92,7 @@ test("tls: mutual: a known client is served, one without or with an unknown cert
   assert.equal((await failureOf(call(await connect(t, mutual, { ...base, ...stranger! })))).code, "CONNECTION_LOST");
 });
 
-test("tls: other certificates while both sides run: new connections have them, the channel connects again by itself", async (t) => {
+test("[SEC8] tls: other certificates while both sides run: new connections have them, the channel connects again by itself", async (t) => {
   const [before, after, client] = identities(t, "server.test", "server.test", "client.test");
   const tls = (server: Identity): GrpcTls => ({
     server: { ...server, clientCa: client!.certificate },

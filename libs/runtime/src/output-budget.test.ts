@@ -102,7 +102,7 @@ test("output budget: a caller that leaves while it waits: no share, and those be
   assert.equal(await take("late", 1, leaving.signal), undefined);
 });
 
-test("output budget: clients that do not read: kept while no other needs the memory, then the longest waiting loses its share", async () => {
+test("[SEC10] output budget: clients that do not read: kept while no other needs the memory, then the longest waiting loses its share", async () => {
   const { take, given, settled, clock } = world();
   const evicted: string[] = [];
   for (const name of ["a", "b"]) {

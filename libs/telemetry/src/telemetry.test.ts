@@ -40,7 +40,7 @@ test("log: levels: below the chosen one nothing is written", () => {
   assert.deepEqual(linesOf("silent", all), []);
 });
 
-test("log: fields with secrets or our own names: hidden, renamed", () => {
+test("[SEC4] log: fields with secrets or our own names: hidden, renamed", () => {
   const [line] = linesOf("info", (log) =>
     log.info("x", { clientToken: "hunter2", authorization: "hunter2", level: "mine", message: "mine" }),
   );

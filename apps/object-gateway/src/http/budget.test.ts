@@ -72,7 +72,7 @@ test("budget: one tenant with 256 slow uploads: the others' still run, and its o
   assert.equal(uploads.inFlight, 0);
 });
 
-test("budget: downloads that their clients do not read: one above the limit is SlowDown before its first byte, and runs when one was left", async () => {
+test("[SEC10] budget: downloads that their clients do not read: one above the limit is SlowDown before its first byte, and runs when one was left", async () => {
   const downloads = budget(10, UPLOAD_SHARE_BYTES);
   const object = {
     etag: "e",
