@@ -1,3 +1,4 @@
+export { readLarge } from "./large-values.ts";
 export { COPY_PAGE_ENTRIES_MAX, RING_PROTOCOL, RING_PROTOCOL_KEY } from "./limits.ts";
 export { ADAPTER_RING_METRICS } from "./metrics.ts";
 export { PeerSession, type PeerSessionOptions } from "./peer-session.ts";

@@ -2,7 +2,8 @@
  * Version of what nodes of a ring say to each other. Nodes of different versions refuse each other: 2 = rows follow from the log, whose
  * entries an earlier node would store without them; 3 = outcomes lie in one row per flush, and a node that cut its journal is asked for no
  * vote; 4 = entries of all groups travel in one message; 5 = what came since then: anti-entropy, reads of a group as of one place, traceparent;
- * 6 = copies of rows name the receiver's newest collection of tombstones, which an earlier node would not refuse.
+ * 6 = copies of rows name the receiver's newest collection of tombstones, which an earlier node would not refuse; 7 = a node's
+ * write clock travels with Hello, and values that do not fit into a message in parts.
  * What a version is made of is recorded in `apps/storage-proxy/src/test/protocol-versions.json`, and a test compares.
  */
 export const RING_PROTOCOL = 7;
@@ -20,3 +21,5 @@ export const LANE_BYTES_MAX = 16 * 1024 * 1024;
 /** A message between nodes takes no more appends once it has so many or so many bytes. One append has at most LOG_READ_BYTES_MAX and a last entry. */
 export const LANE_MESSAGE_APPENDS_MAX = 256;
 export const LANE_MESSAGE_BYTES_TARGET = 256 * 1024;
+/** How often a value that does not fit into a message is read when it changes between two parts. */
+export const LARGE_VALUE_TRIES_MAX = 8;

@@ -1,4 +1,4 @@
-import { ReplicaService, type CopyResponse, type HelloResponse } from "@concord/protos-storage";
+import { ReplicaService, type CopyResponse, type HelloResponse, type ReadPartResponse } from "@concord/protos-storage";
 import { bearer, callUnary, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
 import {
   ConcordError,
@@ -131,6 +131,12 @@ export class PeerSession {
   copy(afterKey: Uint8Array, limit: number, timeoutMs: number, headersOnly = false): Promise<CopyResponse> {
     const request = { afterKey, limit, headersOnly };
     return callUnary(this.#channel, ReplicaService.methods.Copy, request, { timeoutMs, metadata: this.#metadata });
+  }
+
+  /** A part of a stored value, see `readLarge`. */
+  readPart(key: Uint8Array, offset: number, timeoutMs: number): Promise<ReadPartResponse> {
+    const options = { timeoutMs, metadata: this.#metadata };
+    return callUnary(this.#channel, ReplicaService.methods.ReadPart, { key, offset: BigInt(offset) }, options);
   }
 
   /** The peer has no space for new data. */

@@ -2,6 +2,7 @@ import { compareBytes } from "@concord/codec";
 import { keyOfStored } from "@concord/quorum";
 import { SEGMENT_LEAVES, type ComparedPeer, type Segment, type SegmentRow } from "@concord/repair";
 import { ConcordError } from "@concord/runtime";
+import { withLeftOut } from "./large-values.ts";
 import type { PeerSession } from "./peer-session.ts";
 import { RemoteRowReplica } from "./remote-rows.ts";
 
@@ -33,7 +34,8 @@ export class RemoteComparedRows implements ComparedPeer {
   async rows(segment: Segment, leaves: readonly number[], timeoutMs: number): Promise<{ to: Uint8Array; rows: readonly SegmentRow[] }> {
     const request = { fromKey: segment.from, toKey: segment.to, leaves: Uint8Array.from(leaves) };
     const response = await this.#peer.call("repairRows", request, timeoutMs);
-    const rows = response.rows.map((value) => ({ key: keyOfStored(value), value }));
+    const values = await withLeftOut(this.#peer, response.rows, response.leftOut, timeoutMs);
+    const rows = values.filter(({ length }) => length > 0).map((value) => ({ key: keyOfStored(value), value }));
     return { to: this.#checkedEnd(segment, response.toKey), rows };
   }
 

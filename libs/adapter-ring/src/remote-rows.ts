@@ -2,6 +2,7 @@ import type { LogPosition } from "@concord/ports";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
 import { seqOf, timestampUsOf, type Seq, type TimestampUs } from "@concord/runtime";
 import type { ReadRowRangeRequest } from "@concord/protos-storage";
+import { withLeftOut } from "./large-values.ts";
 import type { PeerSession } from "./peer-session.ts";
 
 /** A peer's rows. Bytes go through as they are stored. */
@@ -34,13 +35,18 @@ export class RemoteRowReplica implements RowReplica, GroupReplica {
   }
 
   async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
-    return (await this.#peer.call("readRows", { keys, after }, timeoutMs)).images;
+    const { images, leftOut } = await this.#peer.call("readRows", { keys, after }, timeoutMs);
+    return withLeftOut(this.#peer, images, leftOut, timeoutMs);
   }
 
   async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
     const { from, to, reverse, limit } = range;
-    const { images, more } = await this.#peer.call("readRowRange", { fromKey: from, toKey: to, reverse, limit, after }, timeoutMs);
-    return { rows: images, more };
+    const request = { fromKey: from, toKey: to, reverse, limit, after };
+    const { images, more, leftOut } = await this.#peer.call("readRowRange", request, timeoutMs);
+    const rows = await withLeftOut(this.#peer, images, leftOut, timeoutMs);
+    // A row that was collected since is as one that was never there; a page is never empty and goes on.
+    if (leftOut.length > 0 && more && rows.every(({ length }) => length === 0)) return this.readRowRange(range, timeoutMs, after);
+    return { rows: leftOut.length === 0 ? rows : rows.filter(({ length }) => length > 0), more };
   }
 
   async readGroup({ group, seq, rows }: GroupRead, timeoutMs: number): Promise<GroupRows> {

@@ -1,6 +1,6 @@
 import { keyText } from "@concord/codec";
 import type { DeadLetter, DeadLetterReason, KeyValueOperation, PendingBatch, StoreStep } from "@concord/ports";
-import { applyRowsStep, type ApplyRowsReply } from "@concord/quorum";
+import { applyRowsStep, type ApplyRowsReply, type OnRow } from "@concord/quorum";
 import {
   assert,
   ConcordError,
@@ -71,6 +71,12 @@ export interface PendingLimits {
   readonly bytes: number;
 }
 
+export interface BatchLogOptions {
+  readonly limits?: PendingLimits;
+  /** Gets the size of each row that is merged. */
+  readonly onRow?: OnRow;
+}
+
 export const PENDING_LIMITS: PendingLimits = { entries: PENDING_ENTRIES_MAX, bytes: PENDING_BYTES_MAX };
 
 /** What this node has forgotten: quorum's Forgotten is one. */
@@ -88,6 +94,7 @@ export class BatchLog {
   readonly #clock: Clock;
   readonly #forgotten: ForgottenDeletions;
   readonly #limits: PendingLimits;
+  readonly #onRow: OnRow | undefined;
   readonly #pending = new RotatingMap<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
@@ -100,9 +107,10 @@ export class BatchLog {
     checksum: Checksum,
     clock: Clock,
     forgotten: ForgottenDeletions = { newestUs: TIMESTAMP_ZERO },
-    limits: PendingLimits = PENDING_LIMITS,
+    options: BatchLogOptions = {},
   ) {
-    this.#limits = limits;
+    this.#limits = options.limits ?? PENDING_LIMITS;
+    this.#onRow = options.onRow;
     this.#checksum = checksum;
     this.#clock = clock;
     this.#forgotten = forgotten;
@@ -243,10 +251,10 @@ export class BatchLog {
 
   #read(bytes: Uint8Array): { readonly bytes: Uint8Array; readonly summary: HeldBatch } {
     let entry: BatchEntry;
-    let rows: ReturnType<typeof rowsOf>;
+    let rows: HeldRows;
     try {
       entry = decodeEntry(bytes, this.#checksum);
-      rows = rowsOf(entry.mutations, this.#checksum);
+      rows = this.#rowsOf(entry.mutations);
     } catch (thrown) {
       throw malformed("a batchlog entry cannot be read", thrown);
     }
@@ -325,11 +333,21 @@ export class BatchLog {
   #prepare(entry: Uint8Array | undefined): StoreStep<ApplyRowsReply> | undefined {
     assert(entry !== undefined, "a held entry is in the store (I3)");
     try {
-      return applyRowsStep(decodeEntry(entry, this.#checksum).mutations, this.#checksum);
+      return this.#mergeOf(decodeEntry(entry, this.#checksum).mutations);
     } catch (thrown) {
       if (thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA") return undefined;
       throw thrown;
     }
+  }
+
+  /** CORRUPT_DATA when a mutation does not decode. */
+  #rowsOf(mutations: readonly Uint8Array[]): HeldRows {
+    const prepared = this.#mergeOf(mutations);
+    return { storedKeys: prepared.load, names: prepared.load.map(keyText), prepared };
+  }
+
+  #mergeOf(mutations: readonly Uint8Array[]): StoreStep<ApplyRowsReply> {
+    return applyRowsStep(mutations, this.#checksum, undefined, this.#onRow);
   }
 
   #decide(held: HeldBatch, isMerged: boolean): void {
@@ -392,12 +410,6 @@ function renew(held: HeldBatch, { createdMs, digest, holders }: HeldBatch): void
 function refuseCount(...counts: readonly number[]): void {
   const largest = Math.max(...counts);
   if (largest === 0 || largest > LOG_CALL_ENTRIES_MAX) throw malformed(`1 to ${LOG_CALL_ENTRIES_MAX} batches in one call`);
-}
-
-/** CORRUPT_DATA when a mutation does not decode. */
-function rowsOf(mutations: readonly Uint8Array[], checksum: Checksum): HeldRows {
-  const prepared = applyRowsStep(mutations, checksum);
-  return { storedKeys: prepared.load, names: prepared.load.map(keyText), prepared };
 }
 
 function byAge(left: HeldBatch, right: HeldBatch): number {

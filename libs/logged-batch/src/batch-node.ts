@@ -55,6 +55,8 @@ export interface BatchRing {
   /** Time budget of each phase: the log write, the apply, a replay. */
   readonly writeTimeoutMs: number;
   readonly failpoint: (name: string) => void;
+  /** Rejects with LIMIT_EXCEEDED when a row would become too large; undefined: none can. Quorum's RowSizes has one. */
+  readonly checkSizes?: (mutations: readonly Uint8Array[]) => Promise<void> | undefined;
   /**
    * Resolves when the mutations are on this node's disk for a node that did not confirm them (LB9), or without space for them the note that a comparison of
    * all rows with it is due, which sends what is on this node's disk.

@@ -287,6 +287,17 @@ test("[LBD1] [LB17] batches stop some minutes after a node died, since its hints
   assert.ok(dropped > 0 && dropped <= 400 * PARTITIONS.length, "each mutation is dropped once");
 });
 
+for (const unlogged of [false, true]) {
+  test(`[LB4] batch: a row would become too large (unlogged: ${unlogged}): LIMIT_EXCEEDED, applied no, nothing is sent`, async () => {
+    const ring = new MemoryRing(3);
+    ring.checkSizes = () => Promise.reject(new ConcordError("LIMIT_EXCEEDED", "too large", { applied: "no" }));
+    for (const node of ring.nodes) await ring.start(node);
+    const error = await failure(ring, ring.process(0).executor.execute(requestOf(ring, { unlogged })));
+    assert.deepEqual([error.code, error.applied], ["LIMIT_EXCEEDED", "no"]);
+    assert.deepEqual([ring.steps, holding(ring)], [[], [0, 0, 0]]);
+  });
+}
+
 for (const [limit, limits] of [
   ["PENDING_ENTRIES_MAX", { entries: 1, bytes: 1024 * 1024 }],
   ["PENDING_BYTES_MAX", { entries: 100, bytes: 10 }],

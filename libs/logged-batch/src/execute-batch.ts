@@ -37,12 +37,14 @@ export interface ReachedLimit {
 /**
  * Executes one batch in the steps of LB2 to LB7. Resolves when every later read at a quorum shows the batch (outcome APPLIED): two
  * holders have it on disk, and a holder answers no read of its rows before it has merged them (I5). Errors say how far it came:
- * REPLICAS_UNAVAILABLE and OVERLOADED (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), WRITE_TIMEOUT (no
+ * LIMIT_EXCEEDED, REPLICAS_UNAVAILABLE and OVERLOADED (NOT_LOGGED, applied: no), BATCH_LOG_TIMEOUT (LOG_UNKNOWN: repeat with the same id, LB4), WRITE_TIMEOUT (no
  * log: may be applied in part).
  */
 export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Promise<BatchResult> {
   const { ring } = steps;
   refuseUnavailable(ring, batch);
+  const checking = ring.checkSizes?.(batch.mutations);
+  if (checking !== undefined) await checking;
   const { id, timestampUs } = batch;
   if (!batch.logged) {
     await applyAtQuorum(ring, batch);
@@ -66,6 +68,7 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
 
 /** Before anything is sent, so that nothing is applied: OVERLOADED (NOT_LOGGED). A batch that is held already is no further one. */
 function refuseFull({ limitOf }: BatchSteps, batch: PreparedBatch): void {
+  assert(batch.logged, "LB12: only a logged batch needs space in the log");
   const full = limitOf(batch);
   if (full === undefined) return;
   const { limit, largest, value } = full;

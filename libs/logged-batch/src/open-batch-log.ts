@@ -1,7 +1,7 @@
 import type { KeyValue, KeyValueEntry, StepRunner } from "@concord/ports";
 import type { Checksum, Clock } from "@concord/runtime";
 import { ENTRY_RANGE, idOfKey, LETTER_RANGE } from "./batch-entry.ts";
-import { BatchLog, type ForgottenDeletions, type PendingLimits } from "./batch-log.ts";
+import { BatchLog, type BatchLogOptions, type ForgottenDeletions } from "./batch-log.ts";
 import type { BatchLogReplica } from "./batch-node.ts";
 
 const PAGE_ENTRIES = 256;
@@ -16,9 +16,9 @@ export async function openBatchLog(
   checksum: Checksum,
   clock: Clock,
   forgotten?: ForgottenDeletions,
-  limits?: PendingLimits,
+  options?: BatchLogOptions,
 ): Promise<BatchLog> {
-  const log = new BatchLog(checksum, clock, forgotten, limits);
+  const log = new BatchLog(checksum, clock, forgotten, options);
   for await (const { key, value } of pages(store, ENTRY_RANGE)) log.found(idOfKey(key), value);
   for await (const { key } of pages(store, LETTER_RANGE)) log.foundLetter(idOfKey(key));
   return log;

@@ -1,6 +1,14 @@
 /** Mutations and bytes that go to a replica as one message; a larger apply is sent in several. */
 export const APPLY_CHUNK_MUTATIONS_MAX = 1000;
 export const APPLY_CHUNK_BYTES_TARGET = 1024 * 1024;
+/** A stored row: no write makes it larger. Writes that are under way at one time may pass it together, so copies and reads take any size (I13). */
+export const ROW_BYTES_MAX = 2 * 1024 * 1024;
+/** A node remembers rows above this size: a smaller one and the largest value, or batch, stay below ROW_BYTES_MAX. */
+export const ROW_BYTES_NOTICED = 1024 * 1024;
+/** So many of them, 10 GiB at least. */
+export const LARGE_ROWS_NOTICED_MAX = 10_000;
+/** A repair of a larger row is sent as several mutations. */
+export const REPAIR_MUTATION_BYTES_MAX = 2 * 1024 * 1024;
 /** Keys that are asked for in one message. */
 export const READ_CHUNK_KEYS_MAX = 200;
 /** Keys of rows of groups that are read once more in one message, each with the place in its log that replicas reach first. */

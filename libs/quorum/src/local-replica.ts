@@ -4,7 +4,7 @@ import { assert, ConcordError, type Checksum, type Log, type Seq, type Timestamp
 import type { Forgotten } from "./forgotten.ts";
 import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
-import { applyRowsStep } from "./row-steps.ts";
+import { applyRowsStep, type OnRow } from "./row-steps.ts";
 import { openRow, quarantine, storedRowKey } from "./stored-row.ts";
 
 const NEVER_WRITTEN = new Uint8Array();
@@ -30,6 +30,7 @@ export interface LocalRowReplicaOptions {
   readonly log: Log;
   /** A stored row fails its check: the replica refuses to answer for it until it is healed (I5). */
   readonly onDamaged?: (storedKey: Uint8Array) => void;
+  readonly onRow?: OnRow;
 }
 
 /** This node's rows. Also what its peers reach through ReplicaService. */
@@ -105,7 +106,7 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
 
   /** As `applyRows`; undefined: refused. */
   async #apply(mutations: readonly Uint8Array[], refuses: (oldestUs: TimestampUs) => boolean): Promise<TimestampUs | undefined> {
-    const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum, refuses));
+    const reply = await this.#options.runner.submit(applyRowsStep(mutations, this.#options.checksum, refuses, this.#options.onRow));
     if (reply.kind !== "corrupt") return reply.kind === "applied" ? reply.supersededUs : undefined;
     const { storedKeys } = reply;
     assert(storedKeys.length > 0, "I5: a refused write names the damaged rows");

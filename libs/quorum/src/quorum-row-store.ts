@@ -28,7 +28,7 @@ import {
 import { gather, type Answer, type Gathered } from "./gather.ts";
 import { chunksOf } from "./chunks.ts";
 import { areStaleCopies, neverApplied, readError, staleCopies, tooFewReachable, writeError, type TooFew } from "./quorum-errors.ts";
-import { mutationsOf } from "./image-mutations.ts";
+import { encodedMutationsOf } from "./image-mutations.ts";
 import {
   BACKGROUND_REPAIRS_MAX,
   RANGE_IMAGES_MAX,
@@ -40,6 +40,7 @@ import {
 } from "./limits.ts";
 import { mergeAnswers, mergePages, NO_ROW, type MergedRow } from "./merge-answers.ts";
 import type { ReplicaPage, RowReplica } from "./row-replica.ts";
+import type { RowSizes } from "./row-sizes.ts";
 import { keyOfStored, type LogPlace } from "./stored-row.ts";
 
 export interface QuorumRowStoreOptions {
@@ -48,6 +49,8 @@ export interface QuorumRowStoreOptions {
   readonly clock: Clock;
   readonly checksum: Checksum;
   readonly metrics?: Metrics;
+  /** Refuses what would make a row too large, before it is sent (I13). */
+  readonly sizes?: Pick<RowSizes, "check">;
   /** A replica did not confirm mutations that another one may have: told once the calls to all replicas have ended (LB9). */
   readonly onMissed?: (replica: string, mutations: readonly Uint8Array[]) => void;
 }
@@ -81,6 +84,7 @@ export class QuorumRowStore implements RowStore {
   readonly #clock: Clock;
   readonly #checksum: Checksum;
   readonly #metrics: Metrics;
+  readonly #sizes: Pick<RowSizes, "check"> | undefined;
   readonly #onMissed: NonNullable<QuorumRowStoreOptions["onMissed"]>;
   /** Calls of writes that have not ended: the answer of a write waits for a majority only. */
   readonly #writing = new Set<Promise<void>>();
@@ -95,6 +99,7 @@ export class QuorumRowStore implements RowStore {
     this.#clock = options.clock;
     this.#checksum = options.checksum;
     this.#metrics = options.metrics ?? silentMetrics;
+    this.#sizes = options.sizes;
     this.#onMissed = options.onMissed ?? (() => undefined);
   }
 
@@ -139,7 +144,7 @@ export class QuorumRowStore implements RowStore {
     return { rows, next: undefined };
   }
 
-  /** REPLICAS_UNAVAILABLE (applied: no), WRITE_TIMEOUT (applied: unknown). The third replica's write goes on in the background. */
+  /** REPLICAS_UNAVAILABLE and LIMIT_EXCEEDED (applied: no), WRITE_TIMEOUT (applied: unknown). The third replica's write goes on in the background. */
   async apply(mutations: readonly Mutation[], options: RowOptions): Promise<void> {
     await this.applyEncoded(mutations.map(encodeMutation), options);
   }
@@ -148,6 +153,8 @@ export class QuorumRowStore implements RowStore {
   async applyEncoded(mutations: readonly Uint8Array[], options: RowOptions): Promise<void> {
     const reachable = this.#replicas.filter((replica) => replica.reachable).length;
     if (reachable < this.#quorum) throw tooFewReachable(reachable, this.#quorum);
+    const checking = this.#sizes?.check(mutations);
+    if (checking !== undefined) await checking;
     const chunks = chunksOf(mutations);
     const results = await Promise.all(chunks.map((chunk) => this.#applyChunk(chunk, options.timeoutMs)));
     const failed = results.filter((result) => result.kind === "too-few");
@@ -335,7 +342,7 @@ export class QuorumRowStore implements RowStore {
       if (row.place === undefined) plain.push(row);
       else if ((places.get(row.place.group) ?? 0n) < row.place.seq) places.set(row.place.group, row.place.seq);
     }
-    const mutations = plain.flatMap((row) => mutationsOf(row.image!)).map(encodeMutation);
+    const mutations = plain.flatMap((row) => encodedMutationsOf(row.image!));
     await Promise.all([
       ...chunksOf(mutations).map(async (chunk) => {
         if (!(await replica.applyCopies(chunk, collection, timeoutMs))) throw staleCopies(replica.name);

@@ -12,6 +12,9 @@ export type ApplyRowsReply =
   /** Rows of these keys could not be merged: what is stored fails its check and was quarantined. The others are applied. */
   | { readonly kind: "corrupt"; readonly storedKeys: readonly Uint8Array[] };
 
+/** Gets the size of each row that a step puts. */
+export type OnRow = (storedKey: Uint8Array, bytes: number) => void;
+
 interface RowChange {
   readonly storedKey: Uint8Array;
   image: RowImage;
@@ -25,6 +28,7 @@ export function applyRowsStep(
   mutations: readonly Uint8Array[],
   checksum: Checksum,
   refuses: (oldestUs: TimestampUs) => boolean = () => false,
+  onRow: OnRow = () => undefined,
 ): StoreStep<ApplyRowsReply> {
   const { changes, oldestUs } = changesOf(mutations);
   return {
@@ -40,6 +44,7 @@ export function applyRowsStep(
         if (effect.kind === "corrupt") corrupt.push(storedKey);
         else if (effect.supersededUs > supersededUs) supersededUs = effect.supersededUs;
         if (effect.kind !== "unchanged") persist.push(effect.operation);
+        if (effect.kind === "merged") onRow(storedKey, effect.operation.value.length);
       });
       assert(persist.length >= corrupt.length, "I5: a damaged row is kept in quarantine");
       return { persist, reply: corrupt.length === 0 ? { kind: "applied", supersededUs } : { kind: "corrupt", storedKeys: corrupt } };
@@ -49,7 +54,11 @@ export function applyRowsStep(
 
 type RowEffect =
   | { readonly kind: "unchanged"; readonly supersededUs: TimestampUs }
-  | { readonly kind: "merged"; readonly supersededUs: TimestampUs; readonly operation: KeyValueOperation }
+  | {
+      readonly kind: "merged";
+      readonly supersededUs: TimestampUs;
+      readonly operation: Extract<KeyValueOperation, { readonly kind: "put" }>;
+    }
   | { readonly kind: "corrupt"; readonly operation: KeyValueOperation };
 
 function mergeRow(storedKey: Uint8Array, stored: Uint8Array | undefined, change: RowImage, checksum: Checksum): RowEffect {

@@ -18,7 +18,7 @@ export const ROW_FORMAT_VERSION = FOLLOWING_VERSION;
 const encoder = new TextEncoder();
 const NOTHING = new Uint8Array();
 /** Version and checksum. */
-const SEAL_BYTES = 5;
+export const SEAL_BYTES = 5;
 
 /** Where in a group's log a row comes from. */
 export interface LogPlace {

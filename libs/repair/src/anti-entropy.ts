@@ -1,7 +1,6 @@
 import { ByteReader, ByteWriter, compareBytes, openRecord, sealRecord } from "@concord/codec";
 import type { StepRunner } from "@concord/ports";
-import { chunksOf, mergeAnswers, mutationsOf } from "@concord/quorum";
-import { encodeMutation } from "@concord/rows";
+import { chunksOf, encodedMutationsOf, mergeAnswers } from "@concord/quorum";
 import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { DueComparisons } from "./due-comparisons.ts";
 import {
@@ -272,7 +271,7 @@ export class AntiEntropy {
       const row = mergeAnswers(answers, checksum);
       // It follows from a log: the log brings it.
       if (row.place !== undefined || row.image === undefined) continue;
-      const mutations = mutationsOf(row.image).map(encodeMutation);
+      const mutations = encodedMutationsOf(row.image);
       if (row.stale[0]) lacking[0].push(...mutations);
       if (row.stale[1]) lacking[1].push(...mutations);
       if (row.stale.includes(true)) round.rowsRepaired += 1;

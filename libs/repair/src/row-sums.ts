@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyRange, KeyValueEntry } from "@concord/ports";
-import { openRow, ROWS_NAMESPACE, storedRowKey } from "@concord/quorum";
+import { openRow, ROWS_NAMESPACE, storedRowKey, type OnRow } from "@concord/quorum";
 import { ConcordError, type Checksum } from "@concord/runtime";
 import { SEGMENT_BYTES, SEGMENT_LEAVES, SEGMENT_ROWS } from "./limits.ts";
 
@@ -39,6 +39,8 @@ export interface LocalRowsOptions {
   /** A stored row fails its check: its stored key. */
   readonly onDamaged: (storedKey: Uint8Array) => void;
   readonly segmentRows?: number;
+  /** Gets the size of each row that is read for its sum. */
+  readonly onRow?: OnRow;
 }
 
 /** Behind every row key. */
@@ -62,8 +64,10 @@ export class ComparedRows {
     const leaves = Array.from({ length: SEGMENT_LEAVES }, () => 0);
     const { entries, to, bytes } = await this.#read(segment, slack);
     let damaged = 0;
+    const { onRow } = this.#options;
     for (const { key, value } of entries) {
       if (value[0] !== MERGED_VERSION) continue;
+      onRow?.(key, value.length);
       if (!this.#isSound(key, value)) {
         damaged += 1;
         continue;

@@ -2,6 +2,9 @@
 export const REPLICA_ITEMS_MAX = 10_000;
 /** A page of a copy ends at this size (TXR4). */
 export const COPY_PAGE_BYTES_TARGET = 1024 * 1024;
+/** A larger stored value is left out of answers between nodes, which read it part by part: a page of 1 MiB and its last value fit into a message of 4 MiB. */
+export const LARGE_VALUE_BYTES = 2.5 * 1024 * 1024;
+export const PART_BYTES = 1024 * 1024;
 
 /** Pause between attempts to reach peers at start, and the time budget of each. */
 export const FORMATION_RETRY_MS = 100;

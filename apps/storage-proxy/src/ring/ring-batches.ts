@@ -11,7 +11,7 @@ import {
   type BatchRing,
 } from "@concord/logged-batch";
 import type { Batches, KeyValue } from "@concord/ports";
-import type { Forgotten, LocalRowReplica, ReplicaPage, ReplicaRange } from "@concord/quorum";
+import type { Forgotten, LocalRowReplica, ReplicaPage, ReplicaRange, RowSizes } from "@concord/quorum";
 import type { HintStore } from "@concord/repair";
 import type { Environment, TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
@@ -35,15 +35,16 @@ export interface RingBatchesOptions {
   readonly hints: HintStore;
   readonly localRows: LocalRowReplica;
   readonly forgotten: Forgotten;
+  readonly sizes: RowSizes;
   readonly peers: readonly PeerSession[];
   readonly drawTimestampUs: () => TimestampUs;
 }
 
 /** Loads the batchlog; `replay.start()` once the node serves, `replay.stop()` and `executor.stop()` before its store closes. */
 export async function openBatches(options: RingBatchesOptions): Promise<RingBatches> {
-  const { config, environment, engine, drawTimestampUs } = options;
+  const { config, environment, engine, sizes, drawTimestampUs } = options;
   const { checksum, clock, log, metrics, failpoint } = environment;
-  const batchLog = await openBatchLog(options.store, checksum, clock, options.forgotten);
+  const batchLog = await openBatchLog(options.store, checksum, clock, options.forgotten, { onRow: sizes.noticed });
   const own: BatchNode = {
     name: config.nodeName,
     batchLog: localBatchLog(batchLog, engine),
@@ -57,7 +58,8 @@ export async function openBatches(options: RingBatchesOptions): Promise<RingBatc
   });
   const { nodeName, writeTimeoutMs } = config;
   const hint: BatchRing["hint"] = (node, createdMs, mutations) => options.hints.add(node, createdMs, mutations);
-  const ring: BatchRing = { self: nodeName, nodes: [own, ...others], clock, writeTimeoutMs, failpoint, hint };
+  const checkSizes: NonNullable<BatchRing["checkSizes"]> = (mutations) => sizes.check(mutations);
+  const ring: BatchRing = { self: nodeName, nodes: [own, ...others], clock, writeTimeoutMs, failpoint, checkSizes, hint };
   const executor = new BatchExecutor({ ring, batchLog, checksum, drawTimestampUs, forgotten: options.forgotten, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;

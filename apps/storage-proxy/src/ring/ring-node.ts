@@ -9,6 +9,7 @@ import {
   LocalGroupRows,
   LocalRowReplica,
   QuorumRowStore,
+  RowSizes,
   rowsOfEntry,
   TombstoneCollector,
   type GroupReplica,
@@ -97,20 +98,22 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const healer = new RowHealer({ ...shared, ...places, peers: peerRows, gcGraceMs: GC_GRACE_MS });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const { hasAllRows } = options;
-  const stored = new LocalRowReplica({ ...shared, name, reader: engine, catchUp, appliedSeq, hasAllRows, onDamaged });
+  const sizes = new RowSizes({ reader: engine, checksum });
+  const onRow = sizes.noticed;
+  const stored = new LocalRowReplica({ ...shared, name, reader: engine, catchUp, appliedSeq, hasAllRows, onDamaged, onRow });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows, checksum });
   const onFollowers = (group: string, followers: number): void => metrics.gauge("group_log_followers", followers, { group });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log, onFollowers });
   const sessions = peers.map((peer) => peer.session);
   const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
-  const localRows = { localRows: stored, forgotten };
+  const localRows = { localRows: stored, forgotten, sizes };
   const batches = await openBatches({ config, environment, store, engine, hints, ...localRows, peers: sessions, drawTimestampUs });
   const onMissed = hintsFor(name, hints, environment);
-  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, onMissed });
+  const rows = new QuorumRowStore({ replicas: [batches.localRows, ...peerRows], clock, checksum, metrics, sizes, onMissed });
   const newestSeq: RingGroupLog["newestSeq"] = (group, ms) => groupLog.newestSeq(group, ms);
   const atomicRows = new AtomicRowStore({ replicas: [stored, ...peerRows], newestSeq, clock });
   const hintDelivery = new HintDelivery({ ...shared, hints, peers: peerRows, gcGraceMs: GC_GRACE_MS });
-  const comparedRows = new ComparedRows({ reader: engine, checksum, onDamaged });
+  const comparedRows = new ComparedRows({ reader: engine, checksum, onDamaged, onRow });
   const antiEntropy = new AntiEntropy({
     ...shared,
     self: name,

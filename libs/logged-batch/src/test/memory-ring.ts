@@ -149,6 +149,7 @@ export class MemoryRing {
   hintGraceMs = GC_GRACE_MS;
   hintBytesMax = 1024 * 1024;
   pendingMax = PENDING_LIMITS;
+  checkSizes: NonNullable<BatchRing["checkSizes"]> = () => undefined;
   /** Where its nodes say and count. */
   observed: { readonly log: Log; readonly metrics: Metrics } = { log: silentLog, metrics: silentMetrics };
   #lastUs = TIMESTAMP_ZERO;
@@ -194,7 +195,7 @@ export class MemoryRing {
     if (node.process !== undefined) return;
     const life = { alive: true };
     const runner = this.#runner(node, life);
-    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, this.pendingMax);
+    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, { limits: this.pendingMax });
     const { observed } = this;
     const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
     const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
@@ -328,7 +329,7 @@ export class MemoryRing {
       if (life.alive) this.onFailpoint(self.name, name);
     };
     const hint: BatchRing["hint"] = (node, createdMs, mutations) => hints.add(node, createdMs, mutations);
-    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, hint };
+    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, checkSizes: this.checkSizes, hint };
   }
 
   async #call<Result>(

@@ -75,9 +75,13 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: ANTI_ENTROPY,
-        search: "const mutations = mutationsOf(row.image).map(encodeMutation);",
-        replace:
-          'const mutations = mutationsOf(row.image)\n        .filter(({ kind }) => kind !== "delete")\n        .map(encodeMutation);',
+        search: "const mutations = encodedMutationsOf(row.image);",
+        replace: 'const mutations = encodedMutationsOf(row.image).filter((bytes) => decodeMutation(bytes).kind !== "delete");',
+      },
+      {
+        file: ANTI_ENTROPY,
+        search: "import type { StepRunner } from",
+        replace: 'import { decodeMutation } from "@concord/rows";\nimport type { StepRunner } from',
       },
     ],
   },

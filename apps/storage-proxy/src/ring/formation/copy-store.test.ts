@@ -78,7 +78,7 @@ function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEnt
     name,
     copy: (afterKey) => {
       const behind = contents.filter(({ key }) => Buffer.compare(key, afterKey) > 0);
-      const entries = behind.slice(0, 2);
+      const entries = behind.slice(0, 2).map(({ key, value: copied }) => ({ key, value: copied, leftOutBytes: 0n }));
       const page = { entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering: false };
       return Promise.resolve({ ...page, collection: `${name}-${forgottenUs}`, forgottenUs: BigInt(forgottenUs) });
     },

@@ -1,4 +1,4 @@
-import { COPY_PAGE_ENTRIES_MAX, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
+import { COPY_PAGE_ENTRIES_MAX, readLarge, RemoteLogReplica, type PeerSession } from "@concord/adapter-ring";
 import { compareBytes, keyText } from "@concord/codec";
 import type { StoreEntry } from "@concord/protos-storage";
 import {
@@ -68,7 +68,10 @@ export async function copyStore(options: CopyOptions): Promise<void> {
         applied.set(group, copiedSeq);
         if (copiedSeq >= (groups.get(group) ?? 0n)) groups.set(group, copiedSeq);
       }
-      const copied = page.entries.filter(({ key }) => key[0] !== HEADERS_NAMESPACE);
+      const copied = await wholeEntries(
+        peer,
+        page.entries.filter(({ key }) => key[0] !== HEADERS_NAMESPACE),
+      );
       await mergeEntries(options, copied, earlier);
       const to = page.done ? BEHIND_ROWS : successor(page.lastKey);
       await removeDeleted(options, { from: laterOf(FIRST_ROW, afterKey), to }, copied, applied);
@@ -86,6 +89,17 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   await noteForgotten(options, after);
   for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
+}
+
+/** Entries of a page with the values that do not fit into one; a row that is gone since is left out, as if the page had been read later. */
+async function wholeEntries(peer: PeerSession, entries: readonly StoreEntry[]): Promise<readonly StoreEntry[]> {
+  if (entries.every(({ leftOutBytes }) => leftOutBytes === 0n)) return entries;
+  const whole: StoreEntry[] = [];
+  for (const entry of entries) {
+    const value = entry.leftOutBytes === 0n ? entry.value : await readLarge(peer, entry.key, COPY_CALL_TIMEOUT_MS);
+    if (value !== undefined) whole.push({ key: entry.key, value, leftOutBytes: 0n });
+  }
+  return whole;
 }
 
 /** Every group of which this store or a peer's holds a log. */

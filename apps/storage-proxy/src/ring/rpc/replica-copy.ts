@@ -1,8 +1,8 @@
-import type { ReplicaService } from "@concord/protos-storage";
-import type { KeyValue, KeyValueEntry } from "@concord/ports";
+import type { ReplicaService, StoreEntryInit } from "@concord/protos-storage";
+import type { KeyValue } from "@concord/ports";
 import type { Handler } from "@concord/rpc";
 import { COPIED_NAMESPACES, HEADERS_NAMESPACE } from "../formation/copy-store.ts";
-import { COPY_PAGE_BYTES_TARGET, REPLICA_ITEMS_MAX } from "../limits.ts";
+import { COPY_PAGE_BYTES_TARGET, LARGE_VALUE_BYTES, REPLICA_ITEMS_MAX } from "../limits.ts";
 import type { RingSource } from "../ring-backend.ts";
 import { checkCount } from "../../rpc/checks.ts";
 
@@ -14,14 +14,16 @@ export function copyHandler(source: () => RingSource, store: KeyValue): Handler<
     const { recovering, node } = source();
     const { forgotten } = node;
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
-    const entries: KeyValueEntry[] = [];
+    const entries: StoreEntryInit[] = [];
     let bytes = 0;
     for (const namespace of request.headersOnly ? HEADERS_ONLY : COPIED_NAMESPACES) {
       const from = laterOf(Uint8Array.of(namespace), request.afterKey);
       const limits = { limit: request.limit - entries.length, bytesMax: COPY_PAGE_BYTES_TARGET - bytes };
       const found = await store.range({ from, to: Uint8Array.of(namespace + 1), ...limits });
       for (const entry of found) {
-        entries.push(entry);
+        const isLarge = entry.value.length > LARGE_VALUE_BYTES;
+        entries.push(isLarge ? { key: entry.key, leftOutBytes: BigInt(entry.value.length) } : entry);
+        // A value that is left out ends the page as well: the store ended its answer at it.
         bytes += entry.key.length + entry.value.length;
         if (bytes >= COPY_PAGE_BYTES_TARGET || entries.length === request.limit) {
           return {

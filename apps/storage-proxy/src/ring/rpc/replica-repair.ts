@@ -6,6 +6,7 @@ import { timestampUsFromWire } from "../../rpc/numbers.ts";
 import { checkCount } from "../../rpc/checks.ts";
 import { REPLICA_ITEMS_MAX } from "../limits.ts";
 import type { RingNode } from "../ring-node.ts";
+import { leaveOut } from "./replica-part.ts";
 
 /** Sums of this node's plain rows, for a peer that compares them with its own. */
 export function repairSumsHandler(node: () => RingNode): Handler<ReplicaService, "RepairSums"> {
@@ -19,8 +20,9 @@ export function repairSumsHandler(node: () => RingNode): Handler<ReplicaService,
 /** This node's rows in leaves whose sums differ. */
 export function repairRowsHandler(node: () => RingNode): Handler<ReplicaService, "RepairRows"> {
   return async ({ fromKey, toKey, leaves }) => {
-    const { to, rows } = await node().comparedRows.rows({ from: fromKey, to: toKey }, new Set(leaves), 1);
-    return { toKey: to, rows: rows.map(({ value }) => value) };
+    const segment = await node().comparedRows.rows({ from: fromKey, to: toKey }, new Set(leaves), 1);
+    const { rows, leftOut } = leaveOut(segment.rows.map(({ value }) => value));
+    return { toKey: segment.to, rows, leftOut };
   };
 }
 

@@ -7,6 +7,7 @@ import { budgetMs } from "../../rpc/budget.ts";
 import { positionsFromWire } from "../../rpc/numbers.ts";
 import type { RingNode } from "../ring-node.ts";
 import { checkCount } from "../../rpc/checks.ts";
+import { leaveOut } from "./replica-part.ts";
 
 /** Peers' calls on this node's rows. Bytes are in the storage format and are checked where they are decoded. */
 export function applyRowsHandler(node: () => RingNode): Handler<ReplicaService, "ApplyRows"> {
@@ -25,7 +26,9 @@ export function readRowsHandler(node: () => RingNode): Handler<ReplicaService, "
   return async (request, context) => {
     checkCount(request.keys.length, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "keys");
     const { clock, writeTimeoutMs, localRows } = node();
-    return { images: await localRows.readRows(request.keys, budgetMs(context, clock, writeTimeoutMs), positionsFromWire(request.after)) };
+    const timeoutMs = budgetMs(context, clock, writeTimeoutMs);
+    const { rows, leftOut } = leaveOut(await localRows.readRows(request.keys, timeoutMs, positionsFromWire(request.after)));
+    return { images: rows, leftOut };
   };
 }
 
@@ -36,8 +39,9 @@ export function readRowRangeHandler(node: () => RingNode): Handler<ReplicaServic
     const { clock, writeTimeoutMs, localRows } = node();
     const timeoutMs = budgetMs(context, clock, writeTimeoutMs);
     const range = { from: fromKey, to: toKey, reverse, limit };
-    const { rows, more } = await localRows.readRowRange(range, timeoutMs, positionsFromWire(request.after));
-    return { images: rows, more };
+    const page = await localRows.readRowRange(range, timeoutMs, positionsFromWire(request.after));
+    const { rows, leftOut } = leaveOut(page.rows);
+    return { images: rows, more: page.more, leftOut };
   };
 }
 

@@ -11,6 +11,7 @@ import { batchLogPutHandler, batchLogRemoveHandler } from "./replica-batch-log.t
 import { copyHandler } from "./replica-copy.ts";
 import { helloHandler } from "./replica-hello.ts";
 import { logCatchUpHandler, logRaiseHandler, logReadHandler, logStateHandler, logTrimHandler, replicateHandler } from "./replica-log.ts";
+import { readPartHandler } from "./replica-part.ts";
 import { repairRowsHandler, repairSumsHandler, tombstonesHandler } from "./replica-repair.ts";
 import { applyRowsHandler, readGroupHandler, readRowRangeHandler, readRowsHandler } from "./replica-rows.ts";
 
@@ -26,7 +27,7 @@ export interface ReplicaServiceOptions extends DefineOptions {
 const PEER: readonly Role[] = ["peer"];
 
 /**
- * Serves while the node starts: peers need Hello to form the ring, and Space is of the disk. Copy and
+ * Serves while the node starts: peers need Hello to form the ring, and Space is of the disk. Copy, ReadPart and
  * the LogRead of a recovering peer are answered once its logs are open, every other call once it is part of the ring: STARTING before (I1).
  */
 export function replicaService(options: ReplicaServiceOptions): Service {
@@ -39,6 +40,7 @@ export function replicaService(options: ReplicaServiceOptions): Service {
     Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf, writeClock, log }) },
     Space: ofOurVersion(() => ({ low: space.isLow })),
     Copy: ofOurVersion(copyHandler(source, store)),
+    ReadPart: ofOurVersion(readPartHandler(source, options.environment.checksum)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
     ReadRows: ofOurVersion(readRowsHandler(node)),
     ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
