@@ -40,13 +40,15 @@ export interface HedgedCall<T> {
   readonly ask: (address: string, signal: AbortSignal) => Promise<T>;
   /** Whether a further try is right after this error. */
   readonly again: (error: ConcordClientError) => boolean;
+  /** The error follows from the request alone, so that every copy of it is refused: nothing has happened. */
+  readonly refusesRequest?: (error: ConcordClientError) => boolean;
   /** A copy was sent elsewhere, and its answer came first. */
   readonly slow: (address: string) => void;
 }
 
 /**
  * Asks one address after the other until one answers: the next when a try failed, or when it is slow. The first answer counts, the others are
- * cancelled. An error that ends it has `applied: unknown` when any try may have had an effect (I6).
+ * cancelled. An error that ends it has `applied: unknown` when any try may have had an effect (I6); not one that refuses the request itself.
  */
 export function hedged<T>(call: HedgedCall<T>): Promise<T> {
   call.budget.called();
@@ -112,7 +114,7 @@ class Tries<T> {
 
   #fail(error: ConcordClientError): void {
     // What the last try says of itself is not the whole truth (I6); a copy in flight may yet take effect.
-    const isUnknown = this.#mayHaveHappened || this.#inFlight.size > 0;
+    const isUnknown = this.#call.refusesRequest?.(error) !== true && (this.#mayHaveHappened || this.#inFlight.size > 0);
     this.#end(() => this.#reject(isUnknown ? withFacts(error, { applied: "unknown" }) : error));
   }
 

@@ -334,6 +334,20 @@ test("[LB4] batch: the first proxy is frozen after it ran: a second one gets the
   assert.deepEqual(first, second);
 });
 
+for (const [limit, applied] of [
+  ["BATCH_BYTES_MAX", "no"],
+  ["ROW_BYTES_MAX", "unknown"],
+] as const) {
+  test(`[LB4] batch: a refusal by ${limit} while a slow first try is under way: applied ${applied}`, async () => {
+    const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
+    cluster.intercept("executeBatch", never);
+    cluster.fail("executeBatch", "LIMIT_EXCEEDED", { applied: "no", metadata: { limit } });
+    const error = await failure(cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }])));
+    assert.deepEqual([error.code, error.applied, error.metadata["limit"]], ["LIMIT_EXCEEDED", applied, limit]);
+    assert.equal(cluster.seen("executeBatch").length, 2);
+  });
+}
+
 test("hedges: every proxy is slow: second copies end with the budget, all calls are answered", async () => {
   const { cluster, db } = await connected({ coordinators: COORDINATORS, speculationDelayMs: 30 });
   const slow = 3 * (HEDGES_BURST_MAX + 5);

@@ -186,6 +186,7 @@ export class Storage {
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
     return hedged<CallResponse<S, O>>({
       ...plan,
+      refusesRequest,
       clock,
       budget: this.#hedges,
       ask: (address, signal) => {
@@ -236,4 +237,9 @@ export class Storage {
     this.#lastTimestampUs = nowUs > this.#lastTimestampUs ? nowUs : this.#lastTimestampUs + 1n;
     return this.#lastTimestampUs;
   }
+}
+
+/** Limits of the request itself are the same at every proxy; what a row has grown to is not. */
+function refusesRequest({ code, applied, metadata }: ConcordClientError): boolean {
+  return applied === "no" && code === "LIMIT_EXCEEDED" && metadata["limit"] !== "ROW_BYTES_MAX";
 }
