@@ -15,6 +15,11 @@ export class ClockSteps {
     this.#library = compilePreload(SOURCE, join(folder, "clock-step.so"));
   }
 
+  /** Of a process whose clock is off by so much. */
+  environment(stepMs: number): Readonly<Record<string, string>> {
+    return { LD_PRELOAD: this.#library, CLOCK_STEP_MS: String(stepMs) };
+  }
+
   /** Of cycle `cycle`: how far the clock is off, the given steps in turn; undefined: it is right. */
   plan(
     cycle: number,
@@ -22,6 +27,6 @@ export class ClockSteps {
   ): { readonly stepMs: number; readonly environment: Readonly<Record<string, string>> } | undefined {
     if (cycle % EVERY !== AT || stepsMs.length === 0) return undefined;
     const stepMs = stepsMs[Math.floor(cycle / EVERY) % stepsMs.length]!;
-    return { stepMs, environment: { LD_PRELOAD: this.#library, CLOCK_STEP_MS: String(stepMs) } };
+    return { stepMs, environment: this.environment(stepMs) };
   }
 }
