@@ -58,6 +58,8 @@ export const OUTPUT_FULL_RETRY_MS = 5_000;
 export const WINDOW_SEGMENTS = 16;
 /** Pause between two looks at the partitions' statistics for the metrics. */
 export const GAUGE_INTERVAL_MS = 5_000;
+/** An input that a transaction holds back at one offset for so long is in the log: Kafka's own limit of a transaction is a minute by default. */
+export const INPUT_BLOCKED_WARNING_MS = 60_000;
 /** A window that stays too short is in the log so often. */
 export const WINDOW_SHORT_LOG_EVERY_MS = 3_600_000;
 /** Pause before a partition that another worker took is opened again, where it still belongs here. */

@@ -162,7 +162,7 @@ test("[DDD3] worker: another number of partitions than the folder has: refuses t
   folder.restart();
   const other = new WorkerFixture({ ...REAL, config: { ...REAL.config, partitions: 3 } }, folder);
   const error = await fails("SCHEMA_INVALID", other.start());
-  assert.match(error.message, /made with 2 partitions.*says 3: set partitions to 2, or use a new data folder/);
+  assert.match(error.message, /made with 2 partitions.*says 3: set partitions to 2; another number needs new logs too/);
   await assert.rejects(folder.stores.get("meta")!.get(LAYOUT_KEY), "the lock is given back");
 });
 

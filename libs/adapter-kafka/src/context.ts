@@ -45,7 +45,7 @@ const REPEATED = new Set([
 ]);
 
 /** A step that did nothing because of the transaction before it is repeated (G5). */
-export async function repeated<Answer>({ clock }: KafkaContext, act: () => Promise<Answer>): Promise<Answer> {
+export async function repeated<Answer>({ clock }: Pick<KafkaContext, "clock">, act: () => Promise<Answer>): Promise<Answer> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await act();

@@ -13,9 +13,27 @@ export function isFence({ key, value, headers }: NewMessage): boolean {
   return value.length === 0 && key.length === 0 && headers.length === 1 && headers[0]!.name === FENCE_HEADER;
 }
 
-/** What is committed with the offset: the owner, and whether it wrote without transactions, so that it is fenced by records. */
-const SINGLE_OWNER = "\nsingle-owner";
+/** What a pipeline was begun with. */
+export interface PipelineRecord {
+  readonly partitions: number;
+  readonly inputId: string;
+  readonly outputId: string;
+}
 
-export const metadataOf = (owner: string, isSingle: boolean): string => (isSingle ? `${owner}${SINGLE_OWNER}` : owner);
-export const ownerOf = (metadata: string): string => metadata.replace(SINGLE_OWNER, "");
+/** What is committed with the offset: the owner, the pipeline's record, and whether the owner wrote without transactions, so that it is fenced by records. */
+const SINGLE_OWNER = "\nsingle-owner";
+const RECORD = /\npipeline partitions=(\d+) input=([0-9a-f]+) output=([0-9a-f]+)/;
+
+export const metadataOf = (owner: string, isSingle: boolean, record: PipelineRecord): string =>
+  isSingle ? `${withRecord(owner, record)}${SINGLE_OWNER}` : withRecord(owner, record);
+export const ownerOf = (metadata: string): string => metadata.replace(SINGLE_OWNER, "").replace(RECORD, "");
+export const withRecord = (owner: string, { partitions, inputId, outputId }: PipelineRecord): string =>
+  `${owner}\npipeline partitions=${partitions} input=${inputId} output=${outputId}`;
+
+/** Undefined: committed by a version before there were records. */
+export function recordOf(metadata: string): PipelineRecord | undefined {
+  const [, partitions, inputId, outputId] = RECORD.exec(metadata) ?? [];
+  if (partitions === undefined || inputId === undefined || outputId === undefined) return undefined;
+  return { partitions: Number(partitions), inputId, outputId };
+}
 export const wasSingle = (metadata: string): boolean => metadata.endsWith(SINGLE_OWNER);

@@ -1,20 +1,25 @@
 import {
   messageBytes,
+  type InputEnds,
   type LogBounds,
   type LogPage,
   type LogSession,
   type LogTopic,
   type MessageLog,
   type NewMessage,
+  type OpenTransaction,
   type PageLimits,
+  type TopicFault,
 } from "@concord/ports";
 import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
 import { unavailable, type KafkaContext, type KafkaMode } from "./context.ts";
 import { failureType, KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
 import { KafkajsWire, type KafkaConnection } from "./kafkajs-wire.ts";
-import { POLL_MS, START_PAUSES } from "./limits.ts";
+import { FETCH_BYTES, POLL_MS, START_PAUSES } from "./limits.ts";
+import { checkPipelineSize } from "./pipeline-record.ts";
+import { TopicWatch } from "./topic-watch.ts";
 import { Reader } from "./reader.ts";
-import { encodeBatch } from "./record-batch.ts";
+import { encodeBatch, firstTransaction } from "./record-batch.ts";
 import { checkPartition, openSession } from "./session.ts";
 import { checkBrokers, checkTopics } from "./start-checks.ts";
 
@@ -49,6 +54,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
       try {
         const batchBytesMax = await checkTopics(wire, options, options.log);
         await checkBrokers(wire, log);
+        await checkPipelineSize({ wire, topics, pipeline, partitions, clock });
         const reader = new Reader(wire);
         return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
       } catch (error) {
@@ -83,9 +89,11 @@ class KafkaLog implements MessageLog {
   readonly #taken = new Set<number>();
   readonly #waiting = new Set<(topic: LogTopic, partition: number) => void>();
   readonly #closed = new AbortController();
+  readonly #watch: TopicWatch;
 
   constructor(context: KafkaContext, isAssigned: KafkaLogOptions["isAssigned"]) {
     this.#context = context;
+    this.#watch = new TopicWatch(context, this.#closed.signal);
     this.#assigned = isAssigned;
     this.#wire = context.wire;
   }
@@ -133,6 +141,7 @@ class KafkaLog implements MessageLog {
     checkPartition(this.#context, partition);
     if (owner === "") throw new ConcordError("MALFORMED_REQUEST", "an owner has a name");
     this.#owners.add(owner);
+    this.#watch.opened(partition);
     return openSession(this.#context, partition, owner, {
       written: (topic, at) => this.#written(topic, at),
       fenced: (by) => {
@@ -144,6 +153,7 @@ class KafkaLog implements MessageLog {
   /** Its sessions are closed; reading needs none. */
   async release(partition: number): Promise<void> {
     checkPartition(this.#context, partition);
+    this.#watch.released(partition);
     if (this.#assigned !== undefined) this.#taken.delete(partition);
   }
 
@@ -155,6 +165,31 @@ class KafkaLog implements MessageLog {
   async bounds(topic: LogTopic, partition: number): Promise<LogBounds> {
     checkPartition(this.#context, partition);
     return this.#wire.bounds(this.#context.topics[topic], partition).catch((error: unknown) => Promise.reject(unavailable(error)));
+  }
+
+  get topicFault(): TopicFault | undefined {
+    return this.#watch.fault;
+  }
+
+  async inputEnds(partition: number): Promise<InputEnds> {
+    checkPartition(this.#context, partition);
+    const { topics } = this.#context;
+    try {
+      const stableEnd = await this.#wire.end(topics.input, partition);
+      return { stableEnd, end: await this.#wire.replicatedEnd(topics.input, partition) };
+    } catch (error) {
+      throw unavailable(error);
+    }
+  }
+
+  async openTransaction(partition: number, stableEnd: bigint): Promise<OpenTransaction | undefined> {
+    checkPartition(this.#context, partition);
+    try {
+      const { batches } = await this.#wire.fetch(this.#context.topics.input, partition, stableEnd, FETCH_BYTES, "undecided");
+      return firstTransaction(batches, stableEnd);
+    } catch (error) {
+      throw unavailable(error);
+    }
   }
 
   async whenBeyond(topic: LogTopic, partition: number, offset: bigint, signal: AbortSignal): Promise<void> {

@@ -3,7 +3,7 @@ import type { AbortedTransaction } from "./record-batch.ts";
 
 /** What the adapter needs of a client library: single requests, none of them repeated, each answered or failed within a limited time. */
 export interface KafkaWire {
-  /** Number of partitions of a topic, as it is now. */
+  /** A topic as it is now: never from what was known before. */
   partitions(topic: string): Promise<TopicSize>;
   /** Settings of a topic by name, those of the broker's defaults included. */
   settings(topic: string): Promise<ReadonlyMap<string, string>>;
@@ -16,7 +16,10 @@ export interface KafkaWire {
   end(topic: string, partition: number): Promise<bigint>;
   /** Behind everything that is replicated, transactions included that are not decided. */
   replicatedEnd(topic: string, partition: number): Promise<bigint>;
-  /** What is committed, or what is undecided and aborted too. */
+  /**
+   * What is committed, or what is undecided and aborted too. Fails with TOPIC_MADE_ANEW when another topic has the name by now than when this wire
+   * first saw it.
+   */
   fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched>;
   /** One batch, to all replicas that are in sync. */
   produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced>;
@@ -43,6 +46,8 @@ export interface NewTopic {
 export interface TopicSize {
   readonly partitions: number;
   readonly replicas: number;
+  /** Drawn when the topic was made: another one of the same name has another id. */
+  readonly id: string;
 }
 
 export interface TopicPartition {
@@ -74,6 +79,9 @@ export interface Produced {
   /** The broker answers with a time when it took the batch for a repetition, or when it keeps times of its own. */
   readonly hasAppendTime: boolean;
 }
+
+/** Type of a failure that no broker answers: the topic's name is another topic's by now. */
+export const TOPIC_MADE_ANEW = "TOPIC_MADE_ANEW";
 
 /** A request that failed. `type` is Kafka's name of the error; undefined when no broker answered. */
 export class KafkaFailure extends Error {

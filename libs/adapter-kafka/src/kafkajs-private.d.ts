@@ -56,6 +56,7 @@ declare module "kafkajs/src/protocol/encoder.js" {
     writeString(value: string | null): this;
     writeBytes(value: Uint8Array): this;
     writeArray(value: readonly Encoder[]): this;
+    writeBufferInternal(value: Buffer): void;
   }
 }
 declare module "kafkajs/src/protocol/decoder.js" {
@@ -68,9 +69,6 @@ declare module "kafkajs/src/protocol/decoder.js" {
     readBytes(length: number): Buffer;
     readArray<Item>(read: (decoder: Decoder) => Item): Item[];
   }
-}
-declare module "kafkajs/src/protocol/requests/fetch/v11/request.js" {
-  export default function request(options: object): object;
 }
 declare module "kafkajs/src/protocol/error.js" {
   export function createErrorFromCode(code: number): Error & { readonly type: string };

@@ -11,11 +11,13 @@ import socketFactory from "kafkajs/src/network/socketFactory.js";
 import Decoder from "kafkajs/src/protocol/decoder.js";
 import Encoder from "kafkajs/src/protocol/encoder.js";
 import { createErrorFromCode } from "kafkajs/src/protocol/error.js";
-import fetchRequest from "kafkajs/src/protocol/requests/fetch/v11/request.js";
 import type { LogBounds } from "@concord/ports";
 import type { Log } from "@concord/runtime";
+import { fetchRequest, metadataRequest, readFetched, readMetadata, type DescribedTopic, type FetchAnswer } from "./flexible.ts";
 import {
+  failureType,
   KafkaFailure,
+  TOPIC_MADE_ANEW,
   type CommittedOffset,
   type Fetched,
   type KafkaWire,
@@ -56,6 +58,8 @@ const TRANSACTION = 1;
 const TOPIC_SETTINGS = 2;
 const BROKER_SETTINGS = 4;
 const METADATA_MAX_AGE_MS = 60_000;
+/** UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID: younger than kafkajs. */
+const OF_ANOTHER_TOPIC: ReadonlySet<number> = new Set([100, 103]);
 
 const { scheduleCheckPendingRequests } = RequestQueue.prototype;
 /** kafkajs sets a timer for requests that wait though none does: each idle connection woke the process every millisecond for ever. */
@@ -79,6 +83,8 @@ export class KafkajsWire implements KafkaWire {
   #cluster: Promise<Cluster> | undefined;
   #clusters = 0;
   #isClosed = false;
+  /** Ids of the topics when this wire first saw them: a topic that was made anew under its name is not read. */
+  readonly #topicIds = new Map<string, string>();
 
   constructor(connection: KafkaConnection) {
     this.#connection = connection;
@@ -86,9 +92,21 @@ export class KafkajsWire implements KafkaWire {
 
   partitions(topic: string): Promise<TopicSize> {
     return this.#request(`the partitions of ${topic}`, async (cluster) => {
-      const partitions = partitionsOf(cluster, topic);
-      return { partitions: partitions.length, replicas: Math.min(...partitions.map(({ replicas }) => replicas.length)) };
+      const broker = await cluster.findControllerBroker();
+      const decode = async (bytes: Buffer): Promise<DescribedTopic> => readMetadata(bytes);
+      const answer = { decode, parse: async (described: DescribedTopic) => described };
+      const { errorCode, ...size } = (await broker.connectionPool.send({
+        request: metadataRequest(topic),
+        response: answer,
+      })) as DescribedTopic;
+      failOn(errorCode);
+      if (!this.#topicIds.has(topic)) this.#topicIds.set(topic, size.id);
+      return size;
     });
+  }
+
+  async #topicId(topic: string): Promise<string> {
+    return this.#topicIds.get(topic) ?? (await this.partitions(topic)).id;
   }
 
   settings(topic: string): Promise<ReadonlyMap<string, string>> {
@@ -147,18 +165,26 @@ export class KafkajsWire implements KafkaWire {
     });
   }
 
-  fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched> {
-    return this.#request(`a fetch of ${topic}/${partition} from ${from}`, async (cluster) => {
-      const broker = await leaderOf(cluster, topic, partition);
-      const partitions = [{ partition, fetchOffset: from.toString(), maxBytes: bytesMax }];
-      const isolationLevel = what === undefined ? READ_COMMITTED : READ_UNCOMMITTED;
-      const options = { replicaId: CONSUMER, isolationLevel, maxWaitTime: 0, minBytes: 0, maxBytes: bytesMax };
-      const request = fetchRequest({ ...options, topics: [{ topic, partitions }] });
-      return (await broker.connectionPool.send({
-        request,
-        response: { decode: decodeFetched, parse: async (fetched: Fetched) => fetched },
-      })) as Fetched;
-    });
+  async fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched> {
+    const topicId = await this.#topicId(topic);
+    const isolationLevel = what === undefined ? READ_COMMITTED : READ_UNCOMMITTED;
+    const asked = { topicId, partition, from, bytesMax, isolationLevel };
+    try {
+      return await this.#request(`a fetch of ${topic}/${partition} from ${from}`, async (cluster) => {
+        const broker = await leaderOf(cluster, topic, partition);
+        const decode = async (bytes: Buffer): Promise<FetchAnswer> => readFetched(bytes);
+        const response = { decode, parse: async (fetched: FetchAnswer) => fetched };
+        const { errorCode, ...fetched } = (await broker.connectionPool.send({ request: fetchRequest(asked), response })) as FetchAnswer;
+        if (OF_ANOTHER_TOPIC.has(errorCode)) throw new KafkaFailure(`the broker has no topic of the id ${topicId}`, "UNKNOWN_TOPIC_ID");
+        failOn(errorCode);
+        return fetched;
+      });
+    } catch (thrown) {
+      if (failureType(thrown) !== "UNKNOWN_TOPIC_ID") throw thrown;
+      const { id } = await this.partitions(topic);
+      if (id === topicId) throw thrown;
+      throw new KafkaFailure(`${topic} was made anew: its id is ${id} and was ${topicId}`, TOPIC_MADE_ANEW, thrown);
+    }
   }
 
   produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced> {
@@ -342,34 +368,6 @@ async function settingsOf(
 
 function wireProducer({ transactionalId, id, epoch }: Producer): object {
   return { transactionalId, producerId: id.toString(), producerEpoch: epoch };
-}
-
-async function decodeFetched(bytes: Buffer): Promise<Fetched> {
-  const decoder = new Decoder(bytes);
-  decoder.readInt32();
-  failOn(decoder.readInt16());
-  decoder.readInt32();
-  const topics = decoder.readArray((topic) => {
-    topic.readString();
-    return topic.readArray((partition) => {
-      partition.readInt32();
-      failOn(partition.readInt16());
-      partition.readInt64();
-      const stableEnd = BigInt(partition.readInt64().toString());
-      partition.readInt64();
-      const aborted = partition.readArray((each) => ({
-        producerId: BigInt(each.readInt64().toString()),
-        firstOffset: BigInt(each.readInt64().toString()),
-      }));
-      partition.readInt32();
-      const length = partition.readInt32();
-      return { stableEnd, aborted, batches: length > 0 ? partition.readBytes(length) : Buffer.alloc(0) };
-    });
-  });
-  const fetched = topics[0]?.[0];
-  if (fetched === undefined || topics.length !== 1)
-    throw new KafkaFailure("the answer to a fetch has another number of partitions", undefined);
-  return fetched;
 }
 
 /** Exactly one entry, of the partition that was sent: an empty answer would mean that nothing was (G2). */

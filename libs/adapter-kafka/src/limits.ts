@@ -10,6 +10,10 @@ export const CONCURRENT_ATTEMPTS_MAX = 2_000;
 export const CONCURRENT_PAUSE_MS = 5;
 /** Pause between two looks whether what was committed is visible. */
 export const VISIBLE_PAUSE_MS = 1;
+/** Pause between two looks at the topics' partitions and ids. */
+export const TOPICS_EVERY_MS = 60_000;
+/** The pipeline's record of an open partition is committed again so often: far below OFFSETS_KEPT_MINUTES_MIN. */
+export const RECORD_EVERY_MS = 3_600_000;
 /** Bytes of one fetch, and of one record batch that is sent if the topic takes more. */
 export const FETCH_BYTES = 1024 * 1024;
 export const BATCH_BYTES_MAX = 1024 * 1024;

@@ -1,9 +1,10 @@
 import { messageBytes, type LogMessage, type LogPage, type PageLimits } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import { unavailable } from "./context.ts";
-import { failureType, type Fetched, type KafkaWire } from "./kafka-wire.ts";
+import { failureType, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
 import { isFence } from "./fence.ts";
+import { madeAnew } from "./pipeline-record.ts";
 import { decodeBatches } from "./record-batch.ts";
 
 /** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */
@@ -55,6 +56,7 @@ export class Reader {
       return await this.#wire.fetch(topic, partition, from, FETCH_BYTES);
     } catch (error) {
       if (failureType(error) === "OFFSET_OUT_OF_RANGE") throw outOfRange(topic, partition, from, "the broker does not have it");
+      if (failureType(error) === TOPIC_MADE_ANEW) throw madeAnew(topic, String(error));
       throw unavailable(error);
     }
   }

@@ -1,6 +1,6 @@
 // Kafka's record batches, version 2, as they are on the wire and on disk. A codec of our own: kafkajs keeps headers in an object, which loses
 // their order, sorts timestamps as texts and checks no checksum.
-import { messageBytes, type LogMessage, type NewMessage } from "@concord/ports";
+import { messageBytes, type LogMessage, type NewMessage, type OpenTransaction } from "@concord/ports";
 import { crc32c } from "@concord/checksums";
 import { decompress } from "./compression.ts";
 import { BATCH_OVERHEAD_BYTES } from "./limits.ts";
@@ -115,6 +115,19 @@ export function decodeBatches(bytes: Buffer, from: bigint, aborted: readonly Abo
     at = end;
   }
   return { messages, next };
+}
+
+/** Whose transaction the first transactional batch from an offset on belongs to; undefined: there is none among these. */
+export function firstTransaction(bytes: Buffer, from: bigint): OpenTransaction | undefined {
+  for (let at = 0; at + BATCH_OVERHEAD_BYTES <= bytes.length; at += LENGTH_END + bytes.readInt32BE(at + LENGTH_AT)) {
+    const batch = bytes.subarray(at);
+    const offset = batch.readBigInt64BE(0);
+    const attributes = batch.readInt16BE(ATTRIBUTES_AT);
+    const isMessages = (attributes & TRANSACTIONAL) !== 0 && (attributes & CONTROL) === 0;
+    if (isMessages && offset + BigInt(batch.readInt32BE(LAST_DELTA_AT)) >= from)
+      return { offset, producerId: batch.readBigInt64BE(PRODUCER_AT) };
+  }
+  return undefined;
 }
 
 function checkBatch(batch: Buffer): void {

@@ -44,7 +44,7 @@ function brokers(change: Partial<KafkaWire> = {}, batchBytes = 1 << 20): Scripte
   const clock = new FastClock();
   let end = 10n;
   const wire: KafkaWire = {
-    partitions: async () => ({ partitions: 1, replicas: 3 }),
+    partitions: async () => ({ partitions: 1, replicas: 3, id: "aa" }),
     settings: async () => new Map(),
     brokerSettings: async () => new Map(),
     createTopic: async () => undefined,
@@ -100,6 +100,8 @@ test("session: opens: fences before it reads, and says whose the partition is", 
     "partitions",
     "partitions",
     "partitions",
+    "committed",
+    "committed",
     "initProducer",
     "committed",
     "end",
@@ -110,6 +112,7 @@ test("session: opens: fences before it reads, and says whose the partition is", 
     "bounds",
     "addOffset",
     "endTransaction",
+    "commitOffset",
   ]);
 });
 
@@ -190,8 +193,8 @@ const alone = (scripted: Scripted): Scripted => ({ ...scripted, context: { ...sc
 test("[DDD4] single-owner: opens: fences by the producer's id, then by a record in each topic, then reads", async () => {
   const scripted = alone(brokers());
   await open(scripted);
-  const opening = scripted.calls.slice(3).filter((call) => !/[eE]nd$/.test(call));
-  assert.deepEqual(opening, ["initProducer", "committed", "produce", "produce", "bounds", "bounds", "commitOffset"]);
+  const opening = scripted.calls.slice(5).filter((call) => !/[eE]nd$/.test(call));
+  assert.deepEqual(opening, ["initProducer", "committed", "produce", "produce", "bounds", "bounds", "commitOffset", "commitOffset"]);
 });
 
 test("single-owner: one request per page with output; its offset is committed at most once a second", async () => {
@@ -297,10 +300,45 @@ test("[DDD5] session: a dead letter of what is processed again is there: not wri
 });
 
 test("session: topics that grew: the partition stops", async () => {
-  await assert.rejects(open(brokers({ partitions: async () => ({ partitions: 2, replicas: 3 }) })), {
+  await assert.rejects(open(brokers({ partitions: async () => ({ partitions: 2, replicas: 3, id: "aa" }) })), {
     code: "PARTITION_STOPPED",
     message: /has 2 partitions by now and had 1/,
   });
+});
+
+const recorded = (record: string, topic = "in"): Scripted =>
+  brokers({
+    committed: async (_group, asked) => ({ offset: 0n, metadata: asked.topic === topic ? `other\npipeline ${record}` : "other" }),
+  });
+
+for (const topic of ["in", "dead"]) {
+  test(`[DDD3] session: the pipeline was begun with another number of partitions, by the offset of ${topic}: stopped before it fences`, async () => {
+    const scripted = recorded("partitions=2 input=aa output=aa", topic);
+    await assert.rejects(open(scripted), { code: "PARTITION_STOPPED", message: /begun with 2 partitions.*with a new data folder too/s });
+    assert.ok(!scripted.calls.includes("initProducer"));
+  });
+  test(`[DDD5] session: the topics were made anew, by the offset of ${topic}: stopped before it fences, and no offset is advised`, async () => {
+    for (const [record, name] of [
+      ["partitions=1 input=bb output=aa", "in"],
+      ["partitions=1 input=aa output=bb", "out"],
+    ] as const) {
+      const scripted = recorded(record, topic);
+      const message = new RegExp(`^${name} was deleted and made anew.*Committing another offset does not help`);
+      await assert.rejects(open(scripted), { code: "PARTITION_STOPPED", message });
+      assert.ok(!scripted.calls.includes("initProducer"));
+    }
+  });
+}
+
+test("[DDD3] session: each offset that is committed has the pipeline's record; so has the dead letters' one, which stays when the input is deleted", async () => {
+  const metadata: string[] = [];
+  const scripted = brokers({
+    addOffset: async (_producer, _group, _input, committed) => void metadata.push(`in: ${committed.metadata}`),
+    commitOffset: async (_group, { topic }, committed) => void metadata.push(`${topic}: ${committed.metadata}`),
+  });
+  await (await open(scripted)).publish(PAGE);
+  const record = "pipeline partitions=1 input=aa output=aa";
+  assert.deepEqual(metadata, [`in: me\n${record}`, `dead: \n${record}`, `in: me\n${record}`]);
 });
 
 test("session: cuts: below, at and above the limit; a message alone is never cut", () => {

@@ -20,6 +20,7 @@ import {
   SINGLE_OWNER_MS_MAX,
   VISIBLE_PAUSE_MS,
 } from "./limits.ts";
+import { checkRecord, writeRecord, type PipelineRecord } from "./pipeline-record.ts";
 import { encodeBatch } from "./record-batch.ts";
 import { deadLettersFrom, newestInputOffset } from "./tail.ts";
 
@@ -41,8 +42,9 @@ const SEQUENCE_MODULUS = 2 ** 31;
  */
 export async function openSession(context: KafkaContext, partition: number, owner: string, events: SessionEvents): Promise<LogSession> {
   const { wire, topics, pipeline } = context;
-  await checkPartitions(context);
   try {
+    const record = await checkPartitions(context);
+    await checkRecord(context, partition, record);
     const producer = await repeated(context, () => wire.initProducer(`${pipeline}/${partition}`));
     const committed = await repeated(context, () => wire.committed(pipeline, { topic: topics.input, partition }));
     await decideHidden(context, partition, producer, committed?.offset);
@@ -56,10 +58,11 @@ export async function openSession(context: KafkaContext, partition: number, owne
     const begun = committed?.offset ?? (await wire.bounds(topics.input, partition)).start;
     const acknowledgedInput = begun > after ? begun : after;
     const known = await deadLettersFrom(context, partition, acknowledgedInput);
-    const opened = { partition, owner, producer, output, acknowledgedInput, newestInput, known, sequence: fences ? 1 : 0 };
+    const opened = { partition, owner, record, producer, output, acknowledgedInput, newestInput, known, sequence: fences ? 1 : 0 };
     const session = new Session(context, opened, events);
     // The name of the owner is on the brokers before anything is published: who is fenced can tell whether another worker came.
     await session.announce();
+    await writeRecord(context, partition, record);
     return session;
   } catch (error) {
     throw unavailable(error);
@@ -69,6 +72,7 @@ export async function openSession(context: KafkaContext, partition: number, owne
 interface Opened {
   readonly partition: number;
   readonly owner: string;
+  readonly record: PipelineRecord;
   readonly producer: Producer;
   readonly output: LogBounds;
   readonly acknowledgedInput: bigint;
@@ -260,16 +264,16 @@ class Session implements LogSession {
 
   async #addOffset(offset: bigint): Promise<void> {
     const { wire, topics, pipeline } = this.#context;
-    const { partition, producer, owner } = this.#opened;
-    const committed = { offset, metadata: metadataOf(owner, false) };
+    const { partition, producer, owner, record } = this.#opened;
+    const committed = { offset, metadata: metadataOf(owner, false, record) };
     await repeated(this.#context, () => wire.addOffset(producer, pipeline, { topic: topics.input, partition }, committed));
   }
 
   /** Not fenced, and need not be: an owner before this one commits no more than it had written. */
   async #commitOffset(offset: bigint): Promise<void> {
     const { wire, topics, pipeline, clock } = this.#context;
-    const { partition, owner } = this.#opened;
-    const committed = { offset, metadata: metadataOf(owner, true) };
+    const { partition, owner, record } = this.#opened;
+    const committed = { offset, metadata: metadataOf(owner, true, record) };
     await repeated(this.#context, () => wire.commitOffset(pipeline, { topic: topics.input, partition }, committed));
     this.#committedMs = clock.monotonicMs();
   }
@@ -357,16 +361,19 @@ export function* cuts(messages: readonly NewMessage[], bytesMax: number): Genera
   if (begin < messages.length) yield messages.slice(begin);
 }
 
-async function checkPartitions({ wire, topics, partitions }: KafkaContext): Promise<void> {
+async function checkPartitions({ wire, topics, partitions }: KafkaContext): Promise<PipelineRecord> {
+  const ids = new Map<string, string>();
   for (const topic of Object.values(topics)) {
-    const size = await wire.partitions(topic).catch((error: unknown) => Promise.reject(unavailable(error)));
+    const size = await wire.partitions(topic);
+    ids.set(topic, size.id);
     if (size.partitions === partitions) continue;
     throw new ConcordError(
       "PARTITION_STOPPED",
       `${topic} has ${size.partitions} partitions by now and had ${partitions}: an id's partition follows from their number (DDD3); ` +
-        "begin a new pipeline with new topics",
+        "begin a new pipeline, with a new kafkaPipeline and new topics (docs/operations.md)",
     );
   }
+  return { partitions, inputId: ids.get(topics.input)!, outputId: ids.get(topics.output)! };
 }
 
 export function checkPartition({ partitions }: Pick<KafkaContext, "partitions">, partition: number): void {
@@ -378,7 +385,8 @@ function offsetLost({ pipeline, topics }: KafkaContext, partition: number, newes
   return new ConcordError(
     "PARTITION_STOPPED",
     `the committed offset of ${topics.input}/${partition} in the group ${pipeline} is gone (offsets.retention.minutes), and the output has messages up ` +
-      `to input offset ${newest}: commit ${newest + 1n} to the group, or an earlier one that is still in the window`,
+      `to input offset ${newest}. If the topic was deleted and made anew, its offsets begin again: begin a new pipeline, with a new kafkaPipeline and new ` +
+      `output and dead-letter topics. Only if it is still the same topic, commit ${newest + 1n} to the group (docs/operations.md)`,
   );
 }
 

@@ -58,7 +58,7 @@ async function warningsOf(output: Readonly<Record<string, string>>): Promise<unk
   };
   const settings = async (name: string): Promise<ReadonlyMap<string, string>> =>
     new Map(Object.entries({ ...right, "max.message.bytes": name === "in" ? "1000000" : "2000000", ...(name === "out" ? output : {}) }));
-  const wire: Pick<KafkaWire, "partitions" | "settings"> = { partitions: async () => ({ partitions: 1, replicas: 3 }), settings };
+  const wire: Pick<KafkaWire, "partitions" | "settings"> = { partitions: async () => ({ partitions: 1, replicas: 3, id: "aa" }), settings };
   const topics = { input: "in", output: "out", "dead-letters": "dead" };
   const warnings: unknown[] = [];
   await checkTopics(

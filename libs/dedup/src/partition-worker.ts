@@ -173,7 +173,8 @@ class Worker implements PartitionWorker {
   /** A partition that is stopped may have a log that cannot be read: its reason is given out all the same. */
   async #inputEnd(): Promise<bigint> {
     try {
-      return (await this.#dependencies.log.bounds("input", this.partition)).end;
+      const { log } = this.#dependencies;
+      return ((await log.inputEnds?.(this.partition)) ?? (await log.bounds("input", this.partition))).end;
     } catch (thrown) {
       if (this.#state.kind !== "stopped") throw thrown;
       assert(this.#session === undefined, "a partition that is stopped publishes nothing");

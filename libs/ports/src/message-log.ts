@@ -92,6 +92,27 @@ export interface OutputUse {
   readonly bytesMax: number;
 }
 
+/** How far the input of a partition was written. */
+export interface InputEnds {
+  /** Behind everything that was written, by transactions without an end too. */
+  readonly end: bigint;
+  /** Behind everything that can be read: below `end`, a transaction that has not ended holds back what comes after it. */
+  readonly stableEnd: bigint;
+}
+
+export interface OpenTransaction {
+  readonly offset: bigint;
+  readonly producerId: bigint;
+}
+
+/** What others did to the topics of a log while it is open. */
+export interface TopicFault {
+  /** What happened and what to do. */
+  readonly reason: string;
+  /** Partitions of the input that no worker reads. */
+  readonly unreadPartitions: number;
+}
+
 /** Partitioned logs: the input that producers append to, the output and dead letters that one owner per partition publishes to. */
 export interface MessageLog {
   readonly partitions: number;
@@ -116,6 +137,12 @@ export interface MessageLog {
   bounds(topic: LogTopic, partition: number): Promise<LogBounds>;
   /** The input's end, as far as this process knows it without asking; undefined: the partition is not open here. A log without the method would have to ask. */
   inputEnd?(partition: number): bigint | undefined;
+  /** A log without the method has no transactions of others in its input: it ends where its bounds say. */
+  inputEnds?(partition: number): Promise<InputEnds>;
+  /** The transaction that holds the input back at its stable end; undefined: it has ended. */
+  openTransaction?(partition: number, stableEnd: bigint): Promise<OpenTransaction | undefined>;
+  /** Undefined: the topics are as they were when the log was opened, as far as is known. */
+  readonly topicFault?: TopicFault | undefined;
   /** Undefined: the partition is not open here. A log without the method bounds no output by bytes. */
   outputUse?(partition: number): OutputUse | undefined;
   /** Resolves when the topic's end is above `offset`, or the signal is aborted. */

@@ -13,6 +13,7 @@ import {
   TAKE_OVER_PAUSE_MS,
 } from "../limits.ts";
 import type { Ownership, Worker } from "./ownership.ts";
+import { InputWatch } from "./input-watch.ts";
 import { isFull, outputRefusal } from "./output-limit.ts";
 import type { HandOverPeers } from "./peers.ts";
 import { Slot } from "./slot.ts";
@@ -37,6 +38,7 @@ export class Partitions {
   readonly #options: PartitionsOptions;
   readonly #slots: readonly Slot[];
   readonly #windows: WindowWatch;
+  readonly #inputs: InputWatch;
   readonly #timers = new Set<Timer>();
   /** Partitions whose output is full: the log says so once. */
   readonly #full = new Set<number>();
@@ -45,12 +47,16 @@ export class Partitions {
   constructor(options: PartitionsOptions) {
     this.#options = options;
     this.#windows = new WindowWatch(options);
+    this.#inputs = new InputWatch(options);
     this.#slots = Array.from({ length: options.count }, (_, partition) => {
       return new Slot({ ...options, partition, onStopped: (slot, worker, reason) => this.#onStopped(slot, worker, reason) });
     });
   }
 
-  /** True while a majority hears this process, every partition that it owns works and takes messages, and their log can be reached. */
+  /**
+   * True while a majority hears this process, every partition that it owns works and takes messages, their log can be reached, and its topics are as
+   * they were.
+   */
   get ready(): boolean {
     const { messages, ownership } = this.#options;
     const isWell = ({ partition, worker }: Slot): boolean => {
@@ -58,7 +64,7 @@ export class Partitions {
       if (outputRefusal(messages, partition) !== undefined) return false;
       return worker.state.kind === "running" || worker.state.kind === "rebuilding";
     };
-    return ownership.works && this.#slots.every(isWell);
+    return ownership.works && messages.topicFault === undefined && this.#slots.every(isWell);
   }
 
   /**
@@ -398,6 +404,7 @@ export class Partitions {
       await this.#measureOutput(slot);
       await this.#flush(slot);
     }
+    metrics.gauge("dedup_partitions_unread", messages.topicFault?.unreadPartitions ?? 0);
     try {
       for (const { partition, state, lag, window } of await this.statistics()) {
         const labels = { partition: String(partition) };
@@ -406,6 +413,7 @@ export class Partitions {
         const { start } = await messages.bounds("output", partition);
         metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);
         metrics.gauge("dedup_partition_lag", Number(lag), labels);
+        await this.#inputs.measure(partition);
         metrics.gauge("dedup_window_ids", window.ids, labels);
         metrics.gauge("dedup_window_seconds", window.windowMs / 1000, labels);
         metrics.gauge("dedup_window_short", this.#windows.isShort({ partition, window }) ? 1 : 0, labels);

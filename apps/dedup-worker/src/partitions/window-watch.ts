@@ -32,7 +32,7 @@ export class WindowWatch {
     this.#saidMs.set(partition, nowMs);
     // At the rate at which the window filled.
     const idsNeeded = Math.ceil((window.ids / Math.max(1, window.windowMs)) * windowMaxAgeMs);
-    log.warn("the window holds less than windowMaxAgeMs: older copies go downstream again; raise windowIdsMax or add partitions", {
+    log.warn("the window holds less than windowMaxAgeMs: older copies go downstream again; raise windowIdsMax", {
       partition,
       windowMs: window.windowMs,
       windowMaxAgeMs,

@@ -23,7 +23,7 @@ export async function checkLayout(meta: KeyValue, partitions: number, checksum: 
   if (held === partitions) return;
   throw new ConcordError(
     "SCHEMA_INVALID",
-    `the data folder was made with ${held} partitions, the configuration says ${partitions}: set partitions to ${held}, or use a new data folder`,
+    `the data folder was made with ${held} partitions, the configuration says ${partitions}: set partitions to ${held}; another number needs new logs too, an empty data folder and on Kafka a new kafkaPipeline with new topics`,
     { metadata: { stored: String(held), configured: String(partitions) } },
   );
 }

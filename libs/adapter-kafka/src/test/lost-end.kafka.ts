@@ -133,7 +133,9 @@ test("[DDD4] a transaction has no end in its partitions, and its input is proces
 test("[DDD4] a transaction was committed and has no end in one partition: the next session commits it there", async () => {
   const { topics, log, lostEnds } = await firstPublished();
   await unverified(topics, async (wire, producer) => {
-    const committed = { offset: 3n, metadata: metadataOf("worker", false) };
+    const [input, output] = [await wire.partitions(topics.input), await wire.partitions(topics.output)];
+    const record = { partitions: input.partitions, inputId: input.id, outputId: output.id };
+    const committed = { offset: 3n, metadata: metadataOf("worker", false, record) };
     await wire.addPartitions(producer, [{ topic: topics.output, partition: 0 }]);
     await writeUnknown(wire, producer, topics.output, { text: "o2", input: 2 });
     await writeUnknown(wire, producer, topics["dead-letters"], { text: "d1", input: 1 });
