@@ -1,0 +1,87 @@
+"""The other programs of a Kafka cluster, by librdkafka: foreign_client.py BROKERS COMMAND JSON."""
+
+import json
+import sys
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+BROKERS, COMMAND, ASKED = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+
+def encoded(text):
+    return None if text is None else text.encode()
+
+
+def send(producer):
+    errors = []
+    for message in ASKED["messages"]:
+        producer.produce(
+            ASKED["topic"],
+            key=encoded(message.get("key")),
+            value=encoded(message.get("value")),
+            headers=[(name, encoded(value)) for name, value in message.get("headers", [])],
+            on_delivery=lambda error, _: errors.append(str(error)) if error else None,
+        )
+        producer.poll(0)
+    left = producer.flush(60)
+    if left or errors:
+        raise SystemExit(f"{left} messages were not sent, errors: {errors[:3]}")
+
+
+def produce():
+    send(Producer({"bootstrap.servers": BROKERS, "enable.idempotence": True}))
+
+
+def transaction():
+    """Open until a line comes on the standard input, then aborted."""
+    producer = Producer({"bootstrap.servers": BROKERS, "transactional.id": ASKED["id"], "transaction.timeout.ms": 300000})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    send(producer)
+    print("open", flush=True)
+    sys.stdin.readline()
+    producer.abort_transaction(60)
+
+
+def consume():
+    """What is committed in all partitions, one JSON a line."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": BROKERS,
+            "group.id": "reader",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    partitions = consumer.list_topics(ASKED["topic"], 30).topics[ASKED["topic"]].partitions
+    consumer.assign([TopicPartition(ASKED["topic"], partition, 0) for partition in partitions])
+    ended = set()
+    while len(ended) < len(partitions):
+        message = consumer.poll(30)
+        if message is None:
+            raise SystemExit("nothing came in 30 s")
+        if message.error():
+            ended.add(message.partition())
+            continue
+        value = message.value()
+        print(json.dumps({"value": None if value is None else value.decode(), "headers": [name for name, _ in message.headers() or []]}))
+    consumer.close()
+
+
+def admin():
+    client = AdminClient({"bootstrap.servers": BROKERS})
+    if "delete" in ASKED:
+        futures = client.delete_topics([ASKED["delete"]], operation_timeout=30)
+    elif "grow" in ASKED:
+        futures = client.create_partitions([NewPartitions(ASKED["grow"], ASKED["partitions"])])
+    else:
+        config = {"retention.ms": "-1"}
+        futures = client.create_topics([NewTopic(ASKED["create"], ASKED["partitions"], 1, config=config)])
+    for future in futures.values():
+        future.result(60)
+
+
+{"produce": produce, "transaction": transaction, "consume": consume, "admin": admin}[COMMAND]()
