@@ -169,6 +169,25 @@ for (const [from, to] of [
   });
 }
 
+test("[LB17] comparison: hints dropped behind the note at which a round goes on after a restart: still due after that round, then brought", async () => {
+  const ring = await TestRing.open({ hintBytesMax: 0, segmentRows: 1 });
+  for (const at of [0, 1, 2]) for (let n = 100; n < 200; n += 1) await apply(ring, at, insert(`r${n}`, "v", 10));
+  const node = ring.nodes[2]!;
+  await ring.compare(node, "n1", 64);
+  await apply(ring, 2, insert("r100", "newer", 20));
+  await ring.life(2).hints.add("n1", ring.clock.ms, [insert("r100", "newer", 20)]);
+  ring.crash(node);
+  await ring.start(node);
+  const { antiEntropy } = ring.life(2);
+  antiEntropy.start();
+  await ring.clock.pass(20_000);
+  const stopped = antiEntropy.stop();
+  await ring.clock.pass(2000);
+  await stopped;
+  assert.deepEqual(contents(ring, 0), contents(ring, 2));
+  assert.deepEqual(ring.life(2).hints.due.peers(), []);
+});
+
 test("[LB17] comparison: hints dropped or a damaged row met in a round: still due after it; after the next one not", async () => {
   const ring = await TestRing.open({ hintBytesMax: 0, segmentRows: 2 });
   await missed(ring, 0, 2, 12);
