@@ -107,7 +107,7 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
 {{- define "concord.config.dedup-worker" -}}
 {{- $own := dict "dataFolder" "/data/store" "partitions" (int .Values.dedupWorker.partitions) "log" .Values.dedupWorker.log -}}
 {{- if eq .Values.dedupWorker.log "kafka" -}}
-{{- $_ := set $own "idSource" (.Values.dedupWorker.config.idSource | default "header:concord-id") -}}
+{{- $_ := set $own "idSource" (get .Values.dedupWorker.config "idSource" | default "header:concord-id") -}}
 {{- with .Values.dedupWorker.kafka -}}
 {{- if not .brokers -}}{{- fail "dedupWorker.kafka.brokers: name brokers of Kafka, host:port" -}}{{- end -}}
 {{- $_ := set $own "kafkaBrokers" .brokers -}}
