@@ -48,7 +48,7 @@ export class WriteClock {
     const { aheadMs } = this;
     if (aheadMs <= WRITE_CLOCK_AHEAD_SAID_MS) return;
     const what =
-      "rows of this node have timestamps of the future: timestamps go on above them; if the clock is right, see `concord repair --restamp`";
+      "rows of this node have timestamps of the future: timestamps go on above them until the clock has caught up; check this machine's clock";
     this.#log.warn(what, { aheadMs });
   }
 
