@@ -368,3 +368,47 @@ test("[TXD13] read: all proxies are frozen: DEADLINE_EXCEEDED, applied no", asyn
   const error = await failure(cluster.clock.until(db.read("notes", { place: "wall", at: 1 })));
   assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "no"]);
 });
+
+test("[TXD13] reads: after a commit, a commit whose answer was lost, and an Execute: every form of a read names them", async () => {
+  const { cluster, db } = await connected();
+  const entity = { table: "albums", key: { id: 7n } };
+  const work = (): Promise<void> => db.runTransaction(entity, (txn) => Promise.resolve(txn.insert("albums", { id: 7n, owner: "ann" })));
+  const commits: readonly (readonly [what: string, commit: () => Promise<unknown>])[] = [
+    ["commit", work],
+    [
+      "commit whose answer was lost",
+      () => {
+        cluster.dropReply("commit");
+        return work();
+      },
+    ],
+    ["execute", () => db.execute([{ insert: "albums", row: { id: 7n, owner: "bob" } }])],
+    ["executeCql", () => db.executeCql("UPDATE albums SET owner = ? WHERE id = ?", ["eve", 7n])],
+    ["insert", () => db.insert("albums", { id: 7n, owner: "joe" })],
+  ];
+  const reads: readonly (() => Promise<unknown>)[] = [
+    () => db.read("albums", { id: 7n }),
+    () => db.readMany("albums", [{ id: 7n }]),
+    () => db.readRows([entity]),
+    () => collect(db.readRange("photos", { partition: { album: 7n } })),
+    () => db.query("SELECT * FROM albums WHERE id = ?", [7n]),
+    () => collect(db.queryRows("SELECT * FROM albums WHERE id = ?", [7n])),
+  ];
+  const { Read, ReadRange, Query } = RowsService.methods;
+  let seen = 0n;
+  for (const [what, commit] of commits) {
+    await cluster.clock.until(commit());
+    for (const read of reads) {
+      cluster.calls.length = 0;
+      await cluster.clock.until(read());
+      const requests = [Read, ReadRange, Query].flatMap((method) => cluster.requests(method).map(({ after }) => after));
+      assert.equal(requests.length, 1, what);
+      assert.ok(requests[0]!.length > 0, `after ${what} a read names no commit`);
+    }
+    cluster.calls.length = 0;
+    await cluster.clock.until(db.read("albums", { id: 7n }));
+    const [token] = cluster.requests(Read)[0]!.after;
+    assert.ok(token!.seq > seen, `after ${what} a read names the commit before`);
+    seen = token!.seq;
+  }
+});

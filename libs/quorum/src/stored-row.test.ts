@@ -27,6 +27,19 @@ test("rows of an entry: as version 2 lies on disk: golden bytes", () => {
   ]);
 });
 
+test("[TX6] [TXD14] rows of an entry: three rows, small and large: every row is put whole, none is left out", () => {
+  for (const bytes of [10, 20_000, 100_000, 900_000]) {
+    const images = ["p", "q", "r"].map((name) => row(name, name.repeat(bytes / 3)));
+    const operations = rowsOfEntry("group", { seq: seqOf(9n), rows: joinRows([encodeRowsPart(images)]) }, checksum);
+    assert.equal(operations.length, 3, `${bytes} bytes`);
+    for (const [at, operation] of operations.entries()) {
+      assert.ok(operation.kind === "put");
+      assert.deepEqual(operation.key, storedRowKey(encodeRowKey(images[at]!.key)), `key ${at} of ${bytes} bytes`);
+      assert.deepEqual(openRow(operation.value, checksum).image, encodeImage(images[at]!), `row ${at} of ${bytes} bytes`);
+    }
+  }
+});
+
 test("rows of an entry: each opens as the row it is, with its place", () => {
   const images = [row("p", "x"), row("q", ""), row("r", "z".repeat(5_000))];
   const operations = rowsOfEntry("group", { seq: seqOf(9n), rows: joinRows([encodeRowsPart(images)]) }, checksum);

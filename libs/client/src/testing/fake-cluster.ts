@@ -143,6 +143,7 @@ export class FakeCluster {
   readonly #interceptors: { readonly operation: string; readonly address: string | undefined; readonly interceptor: Interceptor }[] = [];
   readonly #listeners = new Map<string, Listener>();
   #random = 0;
+  #lastSeq = 0n;
 
   /** `clockOffMs`: how far the client's wall clock is ahead of the servers'. */
   async connect(options: ConnectOptions = { coordinators: COORDINATORS }, clockOffMs = 0): Promise<ConcordClient> {
@@ -383,7 +384,7 @@ export class FakeCluster {
 
   #commit(id: string, writes: readonly RowWrite[]): CommitToken {
     this.#write(writes);
-    const token = { group: "g0", seq: 1n, timestampUs: 5n };
+    const token = { group: "g0", seq: (this.#lastSeq += 1n), timestampUs: 5n };
     this.outcomes.set(id, { committed: token });
     return token;
   }
