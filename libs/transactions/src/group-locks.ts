@@ -1,5 +1,6 @@
 import { LockTable, type LockDecision, type LockGrant, type LockLimits, type LockMode } from "@concord/locks";
-import { assert, ConcordError, type TimeId } from "@concord/runtime";
+import { assert, ConcordError, timeIdMs, type Clock, type TimeId } from "@concord/runtime";
+import { KEY_SHOWN_MAX } from "./limits.ts";
 
 export interface LockingTransaction {
   readonly id: TimeId;
@@ -20,9 +21,11 @@ export class GroupLocks {
   readonly #table: LockTable;
   readonly #waits = new Map<string, LockWait>();
   readonly #onDoomed: (id: TimeId, error: ConcordError) => void;
+  readonly #clock: Clock;
 
-  constructor(limits: LockLimits, onDoomed: (id: TimeId, error: ConcordError) => void) {
+  constructor(limits: LockLimits, clock: Clock, onDoomed: (id: TimeId, error: ConcordError) => void) {
     this.#table = new LockTable(limits);
+    this.#clock = clock;
     this.#onDoomed = onDoomed;
   }
 
@@ -55,10 +58,20 @@ export class GroupLocks {
       wait = new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, resolve, reject }));
     }
     this.#granted(decision.granted);
-    for (const victim of decision.victims) if (victim !== transaction.id) this.#doom(victim as TimeId, deadlock());
-    if (decision.outcome === "deadlock") throw deadlock();
-    if (decision.outcome === "expired") throw timeout();
+    for (const victim of decision.victims) {
+      if (victim !== transaction.id) this.#doom(victim as TimeId, deadlock(this.#blockers(this.#waits.get(victim)?.key ?? key, victim)));
+    }
+    if (decision.outcome === "deadlock") throw deadlock(this.#blockers(key, transaction.id));
+    if (decision.outcome === "expired") throw timeout(this.#blockers(key, transaction.id));
     return wait;
+  }
+
+  /** What a request waited for: error metadata. A transaction's age is by its id's time. */
+  #blockers(key: string, id: string): Blockers {
+    const [holder] = this.#table.holdersOf(key).filter((other) => other !== id);
+    const shown = shownKey(key);
+    if (holder === undefined) return { key: shown };
+    return { key: shown, holder, holderAgeMs: String(Math.max(0, this.#clock.nowMs() - timeIdMs(holder as TimeId))) };
   }
 
   holds(id: TimeId, key: string, mode: LockMode): boolean {
@@ -81,8 +94,9 @@ export class GroupLocks {
   /** Aborts those whose wait is over. */
   tick(nowMs: number): void {
     const { expired, granted } = this.#table.tick(nowMs);
+    const errors = expired.map(({ transactionId, key }) => [transactionId, timeout(this.#blockers(key, transactionId))] as const);
     this.#granted(granted);
-    for (const { transactionId } of expired) this.#doom(transactionId as TimeId, timeout());
+    for (const [id, error] of errors) this.#doom(id as TimeId, error);
     assert(this.#waits.size === this.#table.stats().waiting, "every request in the table's queues is waited for");
   }
 
@@ -105,10 +119,29 @@ export class GroupLocks {
   }
 }
 
-function deadlock(): ConcordError {
-  return new ConcordError("DEADLOCK", "chosen as the victim of a deadlock; repeat the transaction with its first start time");
+/** The key that was waited for, one transaction that holds it, and that one's age. */
+interface Blockers {
+  readonly key: string;
+  readonly holder?: string;
+  readonly holderAgeMs?: string;
 }
 
-function timeout(): ConcordError {
-  return new ConcordError("LOCK_TIMEOUT", "a lock did not come in time; repeat the transaction");
+/** A key's text as errors carry it. */
+export function shownKey(key: string): string {
+  return key.length > KEY_SHOWN_MAX ? `${key.slice(0, KEY_SHOWN_MAX)}...` : key;
+}
+
+function deadlock(blockers: Blockers): ConcordError {
+  const text = `chosen as the victim of a deadlock over ${described(blockers)}; repeat the transaction with its first start time`;
+  return new ConcordError("DEADLOCK", text, { metadata: { ...blockers } });
+}
+
+function timeout(blockers: Blockers): ConcordError {
+  return new ConcordError("LOCK_TIMEOUT", `the lock of ${described(blockers)} did not come in time; repeat the transaction`, {
+    metadata: { ...blockers },
+  });
+}
+
+function described({ key, holder, holderAgeMs }: Blockers): string {
+  return holder === undefined ? key : `${key}, held by transaction ${holder} of ${holderAgeMs} ms ago`;
 }

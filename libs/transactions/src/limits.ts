@@ -1,6 +1,9 @@
 import { ENTRY_BYTES_MAX, TAIL_BYTES_MAX } from "@concord/group-log";
 import { assert, type BackoffLimits } from "@concord/runtime";
 
+/** Characters of a lock's key in an error: a key may have 1 KiB, and errors travel in headers. */
+export const KEY_SHOWN_MAX = 200;
+
 /** Every limit of this lib. What one client exceeds is LIMIT_EXCEEDED, what all together exceed is OVERLOADED. */
 export interface TransactionLimits {
   /** Open transactions of one group; above it OVERLOADED. */

@@ -16,7 +16,7 @@ import {
 } from "@concord/schema";
 import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
-import type { GroupLocks } from "./group-locks.ts";
+import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
 import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
@@ -374,12 +374,20 @@ export class TransactionOperations {
     if (ownKey !== undefined && isOfEntity(ownKey, key)) return;
     if (settings.owns(key)) {
       transaction.ownKey = key;
+      transaction.entityKey ??= key;
       return;
     }
-    throw new ConcordError("GROUP_MISMATCH", `a row of ${key.table} is outside the transaction's group ${settings.group}`, {
-      metadata: { table: key.table, group: settings.group },
-    });
+    throw groupMismatch(key, transaction.entityKey, settings.group);
   }
+}
+
+function groupMismatch(key: RowKey, entity: RowKey | undefined, group: string): ConcordError {
+  const [row, first] = [shownKey(keyText(key)), entity === undefined ? undefined : shownKey(keyText(entity))];
+  const of = first === undefined ? `group ${group}` : `group ${group} of the transaction's first row ${first}`;
+  const text = `row ${row} is outside ${of}. Only rows of one entity are always in one group: write a row of this entity that says what is to be done (an outbox), and do it in a transaction of the other entity`;
+  return new ConcordError("GROUP_MISMATCH", text, {
+    metadata: { table: key.table, group, key: row, ...(first === undefined ? {} : { entity: first, entityTable: entity!.table }) },
+  });
 }
 
 /** Rows of one entity have one token, and so one group (TX2); system tables have none. */

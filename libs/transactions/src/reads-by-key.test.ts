@@ -1,5 +1,6 @@
 // Rows read by key hold until their transaction ends, as ranges do: read, decide, write loses no update and skews no write.
 import { ConcordError } from "@concord/runtime";
+import { keyText } from "@concord/schema";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fails, insert, isPending, photoKey, plain, settle, TestFixture, text, update, type Client, type Session } from "./test/fixture.ts";
@@ -123,4 +124,24 @@ test("[TX10] reads by key: a writer does not end: LOCK_TIMEOUT, and the reader i
   await fixture.clock.advance(1_100);
   await read;
   await fails("LOCK_TIMEOUT", reader.commit());
+});
+
+test("[TX10] [TXD9] lock errors: LOCK_TIMEOUT and DEADLOCK name the key, the transaction that holds it and its age", async () => {
+  const fixture = new TestFixture();
+  const client = await withCounter(fixture);
+  const [holder, late] = [client.begin(), client.begin()];
+  await holder.start(COUNTER);
+  await fixture.clock.advance(40);
+  const waiting = fails("LOCK_TIMEOUT", late.start(COUNTER));
+  await fixture.clock.advance(1_100);
+  const timeout = await waiting;
+  assert.deepEqual([timeout.metadata["key"], timeout.metadata["holder"]], [keyText(COUNTER), holder.id]);
+  assert.ok(Number(timeout.metadata["holderAgeMs"]) >= 1_040, timeout.message);
+  const other = photoKey(1, 51);
+  const young = client.begin();
+  await young.start(other);
+  const blocked = holder.lock(other);
+  const deadlock = await fails("DEADLOCK", young.lock(COUNTER));
+  assert.deepEqual([deadlock.metadata["key"], deadlock.metadata["holder"]], [keyText(COUNTER), holder.id]);
+  await blocked;
 });

@@ -126,7 +126,7 @@ export class ServingMaster {
         stored.forgotten(id, outcome);
       },
     );
-    this.#locks = new GroupLocks(settings.lockLimits, (id, error) => this.#doomed(id, error));
+    this.#locks = new GroupLocks(settings.lockLimits, clock, (id, error) => this.#doomed(id, error));
     this.#open = new OpenTransactions(context, this.#locks, this.#recent, () => this.#report());
     this.#committed = new CommittedRows({
       ...settings,

@@ -1,4 +1,5 @@
 import { ConcordError, timestampUsOf } from "@concord/runtime";
+import { keyText } from "@concord/schema";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
@@ -24,7 +25,9 @@ test("[TX2] write: row of another group: GROUP_MISMATCH and the transaction goes
   const client = await withAlbum(fixture);
   const session = client.begin();
   await session.start(albumKey(1));
-  await fails("GROUP_MISMATCH", session.write(update(albumKey(99), { title: text("x") })));
+  const { message, metadata } = await fails("GROUP_MISMATCH", session.write(update(albumKey(99), { title: text("x") })));
+  assert.deepEqual([metadata["key"], metadata["entity"]], [keyText(albumKey(99)), keyText(albumKey(1))]);
+  assert.match(message, /outbox/);
   await session.commit([update(albumKey(1), { title: text("y") })]);
   await settle();
   assert.equal(plain(fixture.rows.row(albumKey(1)))?.["title"], "y");

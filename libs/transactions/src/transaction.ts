@@ -48,6 +48,8 @@ export class Transaction {
   state: TransactionState = { kind: "open" };
   /** A key that was found to be of the group. */
   ownKey: RowKey | undefined;
+  /** The first row it named. */
+  entityKey: RowKey | undefined;
   newestReadUs = TIMESTAMP_ZERO;
   /** Its commit is a large one on its way. */
   #large: LargeCommit | undefined;

@@ -321,8 +321,8 @@ const SEEDS: readonly Seed[] = [
   [
     "TX4: only what is open is ended for a lock",
     "group-locks",
-    "for (const { transactionId } of expired) this.#doom(",
-    "for (const { transactionId } of [...expired, ...expired]) this.#doom(",
+    "for (const [id, error] of errors) this.#doom(",
+    "for (const [id, error] of [...errors, ...errors]) this.#doom(",
     GROUP,
   ],
   ["a slice is counted once", "stored-outcomes", "later: new Map(), size: 1 };", "later: new Map(), size: 2 };", "late-answers"],
