@@ -43,20 +43,10 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const tls = watchTls(config, { readFile, clock: nodeClock, log });
   const failed = Promise.withResolvers<never>();
   let isStopping = (): boolean => false;
+  const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax: config.outputBufferBytes, ...tls.grpc });
+  const environment = nodeEnvironment({ transport, log, metrics, env, tracer: tracing.tracer });
   const service = composeConcord(config, {
-    environment: nodeEnvironment({
-      transport: grpcTransport({
-        clock: nodeClock,
-        log,
-        metrics,
-        outputBytesMax: config.outputBufferBytes,
-        ...tls.grpc,
-      }),
-      log,
-      metrics,
-      env,
-      tracer: tracing.tracer,
-    }),
+    environment,
     disk: nodeDisk,
     readFile,
     digestThread: nodeDigestThread({ clock: nodeClock, log }),
@@ -83,7 +73,14 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       for (const folder of [config.dataFolder, config.dataStoreFolder, config.logFolder])
         if (folder !== undefined) await requireWritable(folder);
       const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
-      admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log, pages });
+      admin = await startAdmin({
+        address: config.adminAddress,
+        metrics,
+        ready: () => !isLeaving() && service.ready,
+        waitsFor: () => environment.startWaits.current,
+        log,
+        pages,
+      });
       log.info("admin", { address: admin.address });
       try {
         return { ...(await service.start()), adminAddress: admin.address };

@@ -49,7 +49,13 @@ const service = composeDedupWorker(config, { environment, disk: nodeDisk(config.
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   for (const folder of [config.dataFolder, config.logFolder]) if (folder !== undefined) await requireWritable(folder);
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
+  const admin = await startAdmin({
+    address: config.adminAddress,
+    metrics,
+    ready: () => !isLeaving() && service.ready,
+    waitsFor: () => environment.startWaits.current,
+    log,
+  });
   log.info("admin", { address: admin.address });
   await service.start();
   return {

@@ -20,10 +20,19 @@ import {
   type ObjectStoreContext,
 } from "@concord/objects";
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import { ConcordError, sleep, toConcordError, type Cipher, type Disk, type Environment, type ErrorCode } from "@concord/runtime";
+import {
+  ConcordError,
+  sleep,
+  StartWaits,
+  toConcordError,
+  type Cipher,
+  type Disk,
+  type Environment,
+  type ErrorCode,
+} from "@concord/runtime";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { openGatewayGuids } from "./gateway-guids.ts";
-import { PASSING_LOG_MS, PASSING_RETRY_MS, STOP_GRACE_MS_MIN, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
+import { STOP_GRACE_MS_MIN, UPLOAD_JOURNAL_PREPARED_BYTES } from "./limits.ts";
 import { eventMessage, type EventSinks } from "./event-sinks.ts";
 import { epochOwners, goneSinceMs, type Peers } from "./peers.ts";
 
@@ -186,22 +195,13 @@ const PASSING: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
  * A step of the start, again until it does not fail by what passes: no upload can begin without it, and ending the process would not help and would take
  * the other parts of a process with it. What a failed try has left is as of a crash there.
  */
-async function whenPassed<Result>({ environment: { clock, log }, signal }: StoreOptions, step: () => Promise<Result>): Promise<Result> {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  for (;;) {
-    try {
-      return await step();
-    } catch (thrown) {
-      if (!(thrown instanceof ConcordError) || !PASSING.has(thrown.code)) throw thrown;
-      if (clock.monotonicMs() - loggedMs >= PASSING_LOG_MS) {
-        loggedMs = clock.monotonicMs();
-        log.warn("the start waits", { code: thrown.code, reason: thrown.message });
-      }
-    }
-    await sleep(clock, PASSING_RETRY_MS, signal);
-    signal?.throwIfAborted();
-  }
+function whenPassed<Result>({ environment, signal = NEVER }: StoreOptions, step: () => Promise<Result>): Promise<Result> {
+  const { startWaits = new StartWaits(environment) } = environment;
+  const again = (thrown: unknown): boolean => thrown instanceof ConcordError && PASSING.has(thrown.code);
+  return startWaits.until("the rows of objects", step, { signal, again });
 }
+
+const NEVER = new AbortController().signal;
 
 function paceOf({ recoveryIntervalMs, epochDeadAfterMs }: GatewayTuning): { intervalMs?: number; deadAfterMs?: number } {
   return {

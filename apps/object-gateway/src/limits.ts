@@ -30,17 +30,8 @@ export const RATE_SWEEP_MIN = 1024;
 export const COLLECT_AHEAD_MS_MAX = 10 * 365 * 24 * 3_600_000;
 /** Names in one consistency report. */
 export const CONSISTENCY_NAMES_MAX = 100;
-/** Pause before txn-coordinators that did not answer are tried again, and between log lines about it. */
-export const SERVICES_RETRY_MS = 200;
-export const SERVICES_LOG_MS = 5000;
-/** Pause between attempts to reach the Ceph cluster at the start, and between log lines about it. */
-export const CLUSTER_RETRY_MS = 1000;
-export const CLUSTER_LOG_MS = 5000;
 /** Pause before the clock is asked again whether it has passed the ids already made. */
 export const CLOCK_RETRY_MS = 200;
-/** Pause before a step of the start that failed by what passes is tried again, and between log lines about it. */
-export const PASSING_RETRY_MS = 200;
-export const PASSING_LOG_MS = 60_000;
 /** Worker ids of one gateway: so many times its clock may be set back before it waits. */
 export const WORKER_IDS_MAX = 4;
 /** Policies of buckets kept in the form in which they are judged by. */

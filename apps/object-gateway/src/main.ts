@@ -42,11 +42,12 @@ const tracing = startTracing(config, {
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 let isStopping = (): boolean => false;
 
 function compose(stored: Stored): ObjectGatewayService {
   return composeObjectGateway(config, {
-    environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
+    environment,
     ...stored,
     readFile,
     ...(config.dataStoreFolder === undefined ? {} : { dataDisk: nodeDisk(config.dataStoreFolder) }),
@@ -81,6 +82,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     address: config.adminAddress,
     metrics,
     ready: () => !isLeaving() && service.ready,
+    waitsFor: () => environment.startWaits.current,
     writes: () => writes,
     log,
     pages,

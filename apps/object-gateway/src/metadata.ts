@@ -8,11 +8,10 @@ import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
 import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
 import { Engine } from "@concord/engine";
 import type { ObjectMetadata, Store } from "@concord/ports";
-import { ConcordError, ERRORS, sleep, toConcordError, unreachable } from "@concord/runtime";
+import { ConcordError, ERRORS, StartWaits, unreachable } from "@concord/runtime";
 import { openStore } from "@concord/store";
 import type { ObjectGatewayOptions } from "./composition.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { SERVICES_LOG_MS, SERVICES_RETRY_MS } from "./limits.ts";
 
 const ROWS_FOLDER = "metadata";
 /** A row that is never written. */
@@ -125,26 +124,15 @@ function connected(config: ObjectGatewayConfig, options: ObjectGatewayOptions, s
 }
 
 /** The first answer of services that may not be there yet. */
-async function whenThere<Answer>(
+function whenThere<Answer>(
   services: string,
   addresses: readonly string[],
-  { environment: { clock, log } }: ObjectGatewayOptions,
+  { environment }: ObjectGatewayOptions,
   signal: AbortSignal,
   call: () => Promise<Answer>,
 ): Promise<Answer> {
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  for (;;) {
-    try {
-      return await call();
-    } catch (thrown) {
-      if (!isRetryable(thrown) || signal.aborted) throw thrown;
-      if (clock.monotonicMs() - loggedMs >= SERVICES_LOG_MS) {
-        loggedMs = clock.monotonicMs();
-        log.info(`waiting for ${services}`, { addresses: addresses.join(" "), reason: toConcordError(thrown).message });
-      }
-      await sleep(clock, SERVICES_RETRY_MS, signal);
-    }
-  }
+  const { startWaits = new StartWaits(environment) } = environment;
+  return startWaits.until(`${services} at ${addresses.join(", ")}`, call, { signal, again: isRetryable });
 }
 
 function isRetryable(thrown: unknown): boolean {

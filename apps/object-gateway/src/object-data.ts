@@ -3,11 +3,10 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { combineCrc32 } from "@concord/checksums";
 import { connectPool, RadosObjectData, type RadosOptions } from "@concord/adapter-rados";
 import type { ObjectData } from "@concord/ports";
-import { sleep, toConcordError, unreachable, type Environment } from "@concord/runtime";
+import { StartWaits, unreachable, type Environment } from "@concord/runtime";
 import type { ObjectGatewayOptions } from "./composition.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { onFailedOf } from "./metadata.ts";
-import { CLUSTER_LOG_MS, CLUSTER_RETRY_MS } from "./limits.ts";
 
 export interface OpenObjectData extends ObjectData {
   /** The caller has ended every operation it began. */
@@ -43,19 +42,9 @@ export async function openObjectData(
 
 async function connected(config: ObjectGatewayConfig, environment: Environment, signal: AbortSignal): Promise<OpenObjectData> {
   const { cephConf: conf, cephUser: user, cephPool: pool, cephNamespace: namespace } = config;
-  const { clock, log, checksum, failpoint } = environment;
+  const { clock, checksum, failpoint } = environment;
   const options: RadosOptions = { conf, user, pool, namespace, clock };
-  let loggedMs = Number.NEGATIVE_INFINITY;
-  for (;;) {
-    try {
-      return new RadosObjectData({ pool: await connectPool(options), checksum, failpoint });
-    } catch (thrown) {
-      if (signal.aborted) throw thrown;
-      if (clock.monotonicMs() - loggedMs >= CLUSTER_LOG_MS) {
-        loggedMs = clock.monotonicMs();
-        log.warn("waiting for the Ceph cluster", { conf, pool, reason: toConcordError(thrown).message });
-      }
-      await sleep(clock, CLUSTER_RETRY_MS, signal);
-    }
-  }
+  const { startWaits = new StartWaits(environment) } = environment;
+  const connect = async (): Promise<OpenObjectData> => new RadosObjectData({ pool: await connectPool(options), checksum, failpoint });
+  return startWaits.until(`the pool ${pool} of the Ceph cluster in ${conf}`, connect, { signal, again: () => true });
 }

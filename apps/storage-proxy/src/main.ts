@@ -25,8 +25,9 @@ const tracing = startTracing(config, {
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
 const { outputBufferBytes: outputBytesMax } = config;
 const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 const service = composeStorageProxy(config, {
-  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
+  environment,
 });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
@@ -36,6 +37,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     address: config.adminAddress,
     metrics,
     ready: () => !isLeaving() && service.ready,
+    waitsFor: () => environment.startWaits.current,
     writes: () => service.writes,
     log,
     pages,

@@ -8,7 +8,7 @@ import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
 import { addCommandOf, COORDINATOR_LIST } from "@concord/member-lists";
 import { foundingList, MemberLists } from "@concord/ownership";
-import type { Channel, ConcordError, Environment } from "@concord/runtime";
+import { StartWaits, type Channel, type ConcordError, type Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
@@ -49,7 +49,7 @@ export interface TxnCoordinatorOptions {
 /** The only place that knows the adapters of a txn-coordinator. */
 export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: TxnCoordinatorOptions): TxnCoordinatorService {
   const { environment, stores, limits } = options;
-  const { clock, log, transport, checksum } = environment;
+  const { clock, log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
   const { rows, groupLog, localRows, admit, closeStores } =
     stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
@@ -57,12 +57,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const settings = { ...config, followsLog, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
   const authenticator = tokenAuthenticator(tokensOf(config));
   const heartbeats = options.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined;
-  const channels = new Map<string, Channel>();
-  const coordinatorAt = (address: string): Channel => {
-    const channel = channels.get(address) ?? transport.connect(address);
-    channels.set(address, channel);
-    return channel;
-  };
+  const { coordinatorAt, closeChannels } = coordinatorChannels(transport);
   const membership = overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict);
   const lists = new MemberLists({
     ...environment,
@@ -78,6 +73,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const peers = remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt);
   const groups = new Groups({
     ...environment,
+    startWaits,
     settings,
     rows,
     groupLog,
@@ -106,6 +102,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     schema,
     stalls: new StallWatch(environment),
     space,
+    startWaits,
     drainGraceMs: config.drainGraceMs,
     services,
     heartbeats: heartbeats?.services ?? [],
@@ -113,9 +110,27 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     stopIds: () => ids.stop(),
     close: () => {
       closeStores();
-      for (const channel of channels.values()) channel.close();
+      closeChannels();
     },
   });
+}
+
+/** One channel per address of another coordinator, made at the first call. */
+function coordinatorChannels(transport: Environment["transport"]): {
+  readonly coordinatorAt: (address: string) => Channel;
+  closeChannels(): void;
+} {
+  const channels = new Map<string, Channel>();
+  return {
+    coordinatorAt: (address) => {
+      const channel = channels.get(address) ?? transport.connect(address);
+      channels.set(address, channel);
+      return channel;
+    },
+    closeChannels: () => {
+      for (const channel of channels.values()) channel.close();
+    },
+  };
 }
 
 /** One coordinator alone is a member of nothing. */

@@ -33,14 +33,21 @@ if (command !== undefined) {
   await endWithListCommand(command, { list: COORDINATOR_LIST, addresses, transport, token, clock: nodeClock, process });
 }
 const failed = Promise.withResolvers<never>();
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 const service = composeTxnCoordinator(config, {
-  environment: nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer }),
+  environment,
   onFailed: (cause) => failed.reject(cause),
 });
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
+  const admin = await startAdmin({
+    address: config.adminAddress,
+    metrics,
+    ready: () => !isLeaving() && service.ready,
+    waitsFor: () => environment.startWaits.current,
+    log,
+  });
   log.info("admin", { address: admin.address });
   await service.start();
   return {

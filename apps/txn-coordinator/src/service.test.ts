@@ -5,7 +5,7 @@ import { nodeClock } from "@concord/adapter-node-runtime";
 import { TopologyService } from "@concord/protos-txn";
 import { IdService } from "@concord/protos-ids";
 import { callUnary, defineService, MemoryTransport, tokenAuthenticator } from "@concord/rpc";
-import { ConcordError, silentLog, silentMetrics } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, StartWaits } from "@concord/runtime";
 import { TxnCoordinatorService, type TxnCoordinatorServiceOptions } from "./service.ts";
 
 const ADDRESS = "coordinator:1";
@@ -43,6 +43,7 @@ test("[TX13] drain: a coordinator that is heard over gRPC alone: it is heard unt
     },
     schema: { reload: () => Promise.resolve() },
     stalls: { start: nothing, stop: nothing },
+    startWaits: new StartWaits({ clock: nodeClock, log: silentLog }),
     drainGraceMs: 100,
     services: [topology],
     heartbeats: [heartbeats],

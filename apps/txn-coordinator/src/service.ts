@@ -1,6 +1,6 @@
 import type { SchemaCache } from "@concord/schema";
 import { startSharedHost, type HostOptions, type Part, type Service, type ServiceHost, type SharedHost } from "@concord/rpc";
-import { assert, ConcordError, type Log } from "@concord/runtime";
+import { assert, ConcordError, type Log, type StartWaits } from "@concord/runtime";
 import { CLOSE_SHARE } from "./limits.ts";
 import type { Groups } from "./groups/groups.ts";
 import type { SpaceWatch } from "./space-watch.ts";
@@ -12,6 +12,7 @@ export interface TxnCoordinatorServiceOptions {
   readonly schema: SchemaCache;
   readonly stalls: StallWatch;
   readonly space: SpaceWatch | undefined;
+  readonly startWaits: StartWaits;
   readonly drainGraceMs: number;
   readonly services: readonly Service[];
   /** What heartbeats need on a host of its own; it serves as long as the host does. */
@@ -70,12 +71,12 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     signal.throwIfAborted();
     assert(this.#state.kind === "opened", "a part opens before it serves");
     this.#state = { kind: "starting", host };
-    const { groups, schema, log } = this.#options;
+    const { groups, schema, startWaits, log } = this.#options;
     groups.boundTo(host.address);
     try {
       // Raise and apply first (TXD2): no answer shows the state before the takeover.
       await groups.start(signal);
-      await schema.reload();
+      await startWaits.until("the schema", () => schema.reload(), { signal });
       await this.#options.space?.start();
       signal.throwIfAborted();
     } catch (thrown) {

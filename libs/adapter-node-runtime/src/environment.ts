@@ -1,5 +1,5 @@
 import { crc32 } from "node:zlib";
-import type { Checksum, Environment, Log, Metrics, Tracer, Transport } from "@concord/runtime";
+import { StartWaits, type Checksum, type Environment, type Log, type Metrics, type Tracer, type Transport } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
@@ -16,8 +16,22 @@ export interface NodeEnvironmentOptions {
   readonly tracer?: Tracer | undefined;
 }
 
+export interface NodeEnvironment extends Environment {
+  readonly startWaits: StartWaits;
+}
+
 /** The real world for a service factory. */
-export function nodeEnvironment(options: NodeEnvironmentOptions): Environment {
+export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironment {
   const { transport, log, metrics, env, tracer } = options;
-  return { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, transport, log, metrics, failpoint: nodeFailpoint(env), tracer };
+  return {
+    clock: nodeClock,
+    random: nodeRandom,
+    checksum: nodeChecksum,
+    transport,
+    log,
+    metrics,
+    startWaits: new StartWaits({ clock: nodeClock, log }),
+    failpoint: nodeFailpoint(env),
+    tracer,
+  };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "./clock.ts";
 import type { Log, Metrics } from "./observe.ts";
 import type { Random } from "./random.ts";
+import type { StartWaits } from "./start-waits.ts";
 import type { Tracer } from "./trace.ts";
 import type { Transport } from "./transport.ts";
 
@@ -17,6 +18,8 @@ export interface Environment {
   readonly metrics: Metrics;
   /** Left out: nothing is traced. */
   readonly tracer?: Tracer | undefined;
+  /** What the start waits for, shown by /readyz. Left out: it is logged only. */
+  readonly startWaits?: StartWaits;
   /**
    * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the
    * operator's test configuration names the point.

@@ -57,6 +57,7 @@ export { RotatingMap } from "./rotating-map.ts";
 export { Rounds } from "./rounds.ts";
 export { SPACE_MEASURED_MS, SPACE_METRICS, SpaceGuard, type SpaceGuardOptions } from "./space-guard.ts";
 export { SpaceReserve } from "./space-reserve.ts";
+export { START_PAUSES, StartWaits, WAIT_LOG_MS_MAX, WAIT_LOG_MS_MIN, type UntilOptions } from "./start-waits.ts";
 export { parseTraceparent, spanOver, TRACEPARENT_KEY, UNTRACED, type Span, type SpanKind, type TraceParent, type Tracer } from "./trace.ts";
 export type {
   Admission,

@@ -13,6 +13,8 @@ export interface AdminOptions {
   readonly metrics: MetricsRegistry;
   /** Whether the program wants traffic now. */
   readonly ready: () => boolean;
+  /** What the start waits for; /readyz names it. */
+  readonly waitsFor?: () => readonly string[];
   /** Taken when not given; /readyz says why they are not. */
   readonly writes?: () => Writes;
   readonly log: Log;
@@ -63,13 +65,16 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/healthz":
       return text(200, "ok");
     case "/readyz":
-      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, "not ready");
+      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, notReadyText(options.waitsFor?.()));
     default:
       return otherPage(path, options);
   }
 }
 
 const readyText = (writes = WRITES_TAKEN): string => (writes.kind === "taken" ? "ready" : `ready, reads only: ${writes.reason}`);
+
+const notReadyText = (waits: readonly string[] = []): string =>
+  waits.length === 0 ? "not ready" : `not ready: the start waits for ${waits.join("; ")}`;
 
 async function otherPage(path: string, { pages = {} }: AdminOptions): Promise<Answer> {
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;

@@ -1,7 +1,7 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { FailureObserver } from "@concord/failure-detection";
 import type { AtomicRows, Batches, GroupLog, LocalRows, RowStore, StorageBackend, WriteMark } from "@concord/ports";
-import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, StartWaits, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
@@ -117,8 +117,9 @@ export class RingBackend implements StorageBackend {
     const { sessions, config, store, members, environment } = this.#options;
     const { clock, checksum, log } = environment;
     const formation = { store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal };
-    const joined = await formRing(formation);
-    const node = await this.#recover(formation, joined);
+    const { startWaits = new StartWaits(environment) } = environment;
+    const joined = await startWaits.during(`the nodes of the ring: ${members.join(", ")}`, () => formRing(formation));
+    const node = await startWaits.during("what this node lacks, from its peers", () => this.#recover(formation, joined));
     signal.throwIfAborted();
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };

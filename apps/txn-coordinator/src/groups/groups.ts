@@ -1,7 +1,7 @@
 import type { ListedMembership, Membership } from "@concord/failure-detection";
 import { assignable, type MemberLists, type RecordedList } from "@concord/ownership";
 import type { RowKey } from "@concord/ports";
-import { ConcordError, newTimeId, sleep, toConcordError, type Epoch, type TimeId } from "@concord/runtime";
+import { ConcordError, ERRORS, newTimeId, sleep, toConcordError, type Epoch, type StartWaits, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
 import {
@@ -30,6 +30,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" |
   readonly masters: Masters;
   readonly membership: Membership | ListedMembership;
   readonly peers: Peers;
+  readonly startWaits: StartWaits;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
 }
@@ -147,12 +148,15 @@ export class Groups {
    * serve; goes on as master and standby until `stop`.
    */
   async start(signal: AbortSignal): Promise<void> {
-    await this.#standing.start(signal);
+    const { clock, startWaits } = this.#options;
+    await startWaits.during("the list of coordinators", () => this.#standing.start(signal));
     void this.#watchStanding();
-    while (!this.#standing.works) {
-      if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
-      await Promise.race([this.#standing.changed(), sleep(this.#options.clock, POLL_MS, signal)]);
-    }
+    await startWaits.during("a majority of the coordinators", async () => {
+      while (!this.#standing.works) {
+        if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+        await Promise.race([this.#standing.changed(), sleep(clock, POLL_MS, signal)]);
+      }
+    });
     await this.#begin(SYSTEM_GROUP, signal);
     const map = await this.#awaitMap(signal);
     this.#map = map;
@@ -271,9 +275,7 @@ export class Groups {
       try {
         await this.#takeOver(id, signal, false);
       } catch (thrown) {
-        // Another coordinator was faster, or turned out to be before this one.
-        const isOvertaken = ["EPOCH_FENCED", "DRAINING"].includes(toConcordError(thrown).code);
-        if (this.#standing.isAlone || signal.aborted || !isOvertaken) throw thrown;
+        if (this.#standing.isAlone || signal.aborted || !isOvertaken(thrown)) throw thrown;
       }
     }
     void this.#keep(id);
@@ -405,13 +407,19 @@ export class Groups {
 
   /** The first master of the system group writes the map. */
   async #makeMap(group: TransactionGroup, signal: AbortSignal): Promise<void> {
-    const { lists, groupCount, masters, settings, clock, random, log } = this.#options;
-    const present = await this.#repeated(signal, async () => ({ map: await this.#readMap() }));
-    if (present.map !== undefined) return;
+    const { lists, groupCount, masters, settings, startWaits, clock, random, log } = this.#options;
     const names = assignable(lists.current).map(({ name }) => name);
     const map = evenGroupMap(groupCount, masters === "spread" ? names : names.slice(0, 1));
-    await group.serving("unknown").execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
-    log.info("group map created", { groups: map.groups.length });
+    // Each try reads first: one whose outcome is unknown may have written it.
+    const step = async (): Promise<void> => {
+      const master = group.serving("unknown");
+      if ((await this.#readMap()) !== undefined) return;
+      await master.execute(newTimeId(clock, random), groupMapWrites(map), clock.monotonicMs() + settings.storageTimeoutMs);
+      log.info("group map created", { groups: map.groups.length });
+    };
+    // A storage that drains answers as a master does that was overtaken; this one was when it serves no longer.
+    const again = (thrown: unknown): boolean => isRetryable(thrown) && (group.state.kind === "serving" || !isOvertaken(thrown));
+    await startWaits.until("the group map", step, { signal, again });
   }
 
   /** What a change of opinions means for the own groups. Ends with the stop. */
@@ -487,7 +495,16 @@ export class Groups {
 
   /** The system group's master may still have to write it. */
   #awaitMap(signal: AbortSignal): Promise<GroupMap> {
-    return this.#repeated(signal, () => this.#readMap());
+    const { clock, startWaits } = this.#options;
+    const step = async (): Promise<GroupMap> => {
+      for (;;) {
+        const map = await this.#readMap();
+        if (map !== undefined) return map;
+        await sleep(clock, POLL_MS, signal);
+        if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+      }
+    };
+    return startWaits.until("the group map", step, { signal });
   }
 
   async #readMap(): Promise<GroupMap | undefined> {
@@ -495,19 +512,13 @@ export class Groups {
     const stored = await readGroupMap(rows, settings.storageTimeoutMs);
     return stored === undefined ? undefined : { ...stored, systemMaster: this.#standing.ranksOf(SYSTEM_GROUP)[0]! };
   }
+}
 
-  async #repeated<Answer>(signal: AbortSignal, action: () => Promise<Answer | undefined>): Promise<Answer> {
-    const { clock, log } = this.#options;
-    for (;;) {
-      if (signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
-      try {
-        const answer = await action();
-        if (answer !== undefined) return answer;
-      } catch (thrown) {
-        if (!(thrown instanceof ConcordError) || thrown.kind === "rejected" || thrown.kind === "corrupt") throw thrown;
-        log.debug("the group map cannot be read yet", { reason: thrown.message });
-      }
-      await sleep(clock, POLL_MS, signal);
-    }
-  }
+/** Another coordinator was faster, or turned out to be before this one. */
+function isOvertaken(thrown: unknown): boolean {
+  return ["EPOCH_FENCED", "DRAINING"].includes(toConcordError(thrown).code);
+}
+
+function isRetryable(thrown: unknown): boolean {
+  return ERRORS[toConcordError(thrown).code].retryable;
 }

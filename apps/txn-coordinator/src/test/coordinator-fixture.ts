@@ -80,18 +80,23 @@ export class CountedRows implements RowStore {
   reads: RowKey[] = [];
   ranges: RowRange[] = [];
   applies = 0;
+  /** Runs before each call; its error is the call's. */
+  before: () => void = () => undefined;
 
-  read(keys: readonly RowKey[]): ReturnType<RowStore["read"]> {
+  async read(keys: readonly RowKey[]): ReturnType<RowStore["read"]> {
+    this.before();
     this.reads.push(...keys);
     return this.#store.read(keys);
   }
 
-  readRange(range: RowRange): ReturnType<RowStore["readRange"]> {
+  async readRange(range: RowRange): ReturnType<RowStore["readRange"]> {
+    this.before();
     this.ranges.push(range);
     return this.#store.readRange(range);
   }
 
-  apply(mutations: readonly Mutation[]): Promise<void> {
+  async apply(mutations: readonly Mutation[]): Promise<void> {
+    this.before();
     this.applies += 1;
     for (const { key } of mutations) this.#keys.set(toHex(encodeRowKey(key)), key);
     return this.#store.apply(mutations);
@@ -119,18 +124,22 @@ export class CountedLog implements GroupLog {
   mayRaiseOf: (group: string) => Promise<void> = () => Promise.resolve();
   /** What a verify takes; one with less time is not answered. */
   slowVerify: { readonly clock: Clock; readonly takesMs: number } | undefined;
+  /** Runs before each raise and append; its error is the call's. */
+  before: () => void = () => undefined;
 
   status(group: string): ReturnType<GroupLog["status"]> {
     return this.#log.status(group);
   }
 
   async raise(owner: GroupOwner): ReturnType<GroupLog["raise"]> {
+    this.before();
     await this.mayRaise;
     await this.mayRaiseOf(owner.group);
     return this.#log.raise(owner);
   }
 
-  append(request: AppendRequest): ReturnType<GroupLog["append"]> {
+  async append(request: AppendRequest): ReturnType<GroupLog["append"]> {
+    this.before();
     this.appends.push(request);
     return this.#log.append(request);
   }

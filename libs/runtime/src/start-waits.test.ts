@@ -1,0 +1,84 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConcordError, silentLog, StartWaits, type Clock, type Log, type LogFields } from "./index.ts";
+
+class ManualClock implements Clock {
+  #nowMs = 0;
+  #timers: { readonly atMs: number; readonly action: () => void }[] = [];
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+  nowUs(): bigint {
+    return BigInt(this.#nowMs) * 1000n;
+  }
+  monotonicMs(): number {
+    return this.#nowMs;
+  }
+  setTimer(delayMs: number, action: () => void): { cancel(): void } {
+    const timer = { atMs: this.#nowMs + delayMs, action };
+    this.#timers.push(timer);
+    return { cancel: () => void (this.#timers = this.#timers.filter((other) => other !== timer)) };
+  }
+  defer(action: () => void): void {
+    action();
+  }
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    for (;;) {
+      for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
+      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers = this.#timers.filter((one) => one !== next);
+      this.#nowMs = next.atMs;
+      next.action();
+    }
+    this.#nowMs = endMs;
+  }
+}
+
+const never = new AbortController().signal;
+const late = (): Promise<never> => Promise.reject(new ConcordError("REPLICAS_UNAVAILABLE", "1 replicas answered, 2 are needed"));
+
+test("start: a step fails for a while: it is repeated, named with its last failure, and nothing is left behind", async () => {
+  const clock = new ManualClock();
+  const waits = new StartWaits({ clock, log: silentLog });
+  let tries = 0;
+  const done = waits.until("the schema", () => ((tries += 1) < 5 ? late() : Promise.resolve("read")), { signal: never });
+  await clock.advance(0);
+  assert.deepEqual(waits.current, ["the schema (1 replicas answered, 2 are needed)"]);
+  await clock.advance(60_000);
+  assert.equal(await done, "read");
+  assert.deepEqual([waits.current, clock.timers, tries], [[], 0, 5]);
+});
+
+test("start: what it waits for is logged after a second, then at growing intervals up to a minute", async () => {
+  const clock = new ManualClock();
+  const said: unknown[] = [];
+  const log: Log = { ...silentLog, warn: (_text: string, fields?: LogFields) => void said.push(fields?.waitedMs) };
+  const stop = new AbortController();
+  const done = new StartWaits({ clock, log }).until("the schema", late, { signal: stop.signal });
+  const ended = assert.rejects(done, /stopped/);
+  await clock.advance(250_000);
+  assert.deepEqual(said, [1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 123_000, 183_000, 243_000]);
+  stop.abort(new Error("stopped"));
+  await clock.advance(60_000);
+  await ended;
+  assert.equal(clock.timers, 0);
+});
+
+test("start: an error that no try mends: rejected at once with it", async () => {
+  const clock = new ManualClock();
+  const waits = new StartWaits({ clock, log: silentLog });
+  let tries = 0;
+  const step = (): Promise<never> => {
+    tries += 1;
+    return Promise.reject(new ConcordError("UNAUTHENTICATED", "the token is wrong"));
+  };
+  await assert.rejects(waits.until("the schema", step, { signal: never }), /the token is wrong/);
+  assert.deepEqual([tries, waits.current, clock.timers], [1, [], 0]);
+});
