@@ -33,7 +33,7 @@ export interface ConcordOptions {
 
 /** The four services as parts of one process: transactions and objects use the storage of their own node directly, the others one host. */
 export function composeConcord(config: ConcordConfig, options: ConcordOptions): ConcordService {
-  const { clock, log } = options.environment;
+  const { clock, log, metrics } = options.environment;
   const transport = localTransport({ clock, network: options.environment.transport });
   const environmentOf = (part: PartName): Environment => ({ ...options.environment, transport, log: partLog(log, part) });
   const configs = drained(partConfigs(config));
@@ -80,7 +80,15 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     log,
     parts: { storage, transactions, objects, messages },
     heartbeats: heartbeats?.services ?? [],
-    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
+    host: {
+      transport,
+      clock,
+      log,
+      metrics,
+      authenticator: tokenAuthenticator(tokensOf(config)),
+      address: config.listenAddress,
+      reflection: config.reflection,
+    },
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });
 }

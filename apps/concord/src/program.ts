@@ -1,8 +1,16 @@
 import { nodeHttpServer } from "@concord/adapter-http";
-import { nodeClock, nodeDigestThread, nodeDisk, nodeEnvironment, nodeRandom, requireWritable } from "@concord/adapter-node-runtime";
+import {
+  nodeClock,
+  nodeDigestThread,
+  nodeDisk,
+  nodeEnvironment,
+  nodeRandom,
+  openFilesMax,
+  requireWritable,
+} from "@concord/adapter-node-runtime";
 import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
-import type { ConcordError, Log } from "@concord/runtime";
+import { connectionLimits, type ConcordError, type Log } from "@concord/runtime";
 import { createMetrics, startAdmin, startTracing, type Admin } from "@concord/telemetry";
 import { composeConcord } from "./composition.ts";
 import type { ConcordConfig } from "./config.ts";
@@ -41,9 +49,18 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const metrics = createMetrics({ definitions: CONCORD_METRICS, process: processMetrics, build });
   const tracing = startTracing(config, { program: "concord", version: build.version, clock: nodeClock, random: nodeRandom, log, metrics });
   const tls = watchTls(config, { readFile, clock: nodeClock, log });
+  const connections = connectionLimits(openFilesMax());
   const failed = Promise.withResolvers<never>();
   let isStopping = (): boolean => false;
-  const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax: config.outputBufferBytes, ...tls.grpc });
+  const transport = grpcTransport({
+    clock: nodeClock,
+    log,
+    metrics,
+    connectionsMax: connections.grpc,
+    inputBytesMax: config.inputBufferBytes,
+    outputBytesMax: config.outputBufferBytes,
+    ...tls.grpc,
+  });
   const environment = nodeEnvironment({ transport, log, metrics, env, tracer: tracing.tracer });
   const service = composeConcord(config, {
     environment,
@@ -54,6 +71,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       clock: nodeClock,
       log,
       metrics,
+      limits: { connectionsMax: connections.http },
       isLeaving: () => isStopping(),
       ...tls.http,
     }),
@@ -79,6 +97,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         ready: () => !isLeaving() && service.ready,
         waitsFor: () => environment.startWaits.current,
         log,
+        connectionsMax: connections.admin,
         pages,
       });
       log.info("admin", { address: admin.address });

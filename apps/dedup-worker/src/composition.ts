@@ -96,7 +96,15 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
       const context = contextOf({ environment, peers, sources, list: () => shared!.opened }, store);
       return [...defineServices(context, authenticator, isShared), ...(beats()?.services ?? [])];
     },
-    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
+    host: {
+      transport,
+      clock,
+      log,
+      metrics: environment.metrics,
+      authenticator,
+      address: config.listenAddress,
+      reflection: config.reflection,
+    },
     openMeta: async () => {
       await space.open();
       // Opening it takes the lock: one process at a time has the data folder.

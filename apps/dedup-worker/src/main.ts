@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, requireWritable, tuneV8 } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDisk, nodeEnvironment, nodeRandom, openFilesMax, requireWritable, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import type { ConcordError } from "@concord/runtime";
+import { connectionLimits, type ConcordError } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
 
@@ -25,8 +25,17 @@ const tracing = startTracing(config, {
   metrics,
 });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
-const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const { inputBufferBytes: inputBytesMax, outputBufferBytes: outputBytesMax } = config;
+const connections = connectionLimits(openFilesMax());
+const transport = grpcTransport({
+  clock: nodeClock,
+  log,
+  metrics,
+  connectionsMax: connections.grpc,
+  inputBytesMax,
+  outputBytesMax,
+  ...tls.grpc,
+});
 if (command !== undefined) {
   const { workers, listenAddress, operatorToken, workerToken } = config;
   const addresses = workers.length > 0 ? workers.map(({ address }) => address) : [listenAddress];
@@ -55,6 +64,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     ready: () => !isLeaving() && service.ready,
     waitsFor: () => environment.startWaits.current,
     log,
+    connectionsMax: connections.admin,
   });
   log.info("admin", { address: admin.address });
   await service.start();

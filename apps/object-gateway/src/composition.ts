@@ -81,7 +81,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
     region,
     open: (httpAddress, signal) => openGateway(config, options, users, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, () => adminOf(admin, options)),
-    host: { transport, clock, log, address, reflection },
+    host: { transport, clock, log, metrics, authenticator, address, reflection },
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, websiteDomain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });

@@ -6,6 +6,7 @@ import {
   nodeDisk,
   nodeEnvironment,
   nodeRandom,
+  openFilesMax,
   overlayDisk,
   tuneV8,
   requireWritable,
@@ -14,7 +15,7 @@ import {
 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import { WRITES_TAKEN } from "@concord/runtime";
+import { connectionLimits, WRITES_TAKEN } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import {
   composeObjectGateway,
@@ -40,8 +41,17 @@ const tracing = startTracing(config, {
   metrics,
 });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
-const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const { inputBufferBytes: inputBytesMax, outputBufferBytes: outputBytesMax } = config;
+const connections = connectionLimits(openFilesMax());
+const transport = grpcTransport({
+  clock: nodeClock,
+  log,
+  metrics,
+  connectionsMax: connections.grpc,
+  inputBytesMax,
+  outputBytesMax,
+  ...tls.grpc,
+});
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 let isStopping = (): boolean => false;
 
@@ -56,6 +66,7 @@ function compose(stored: Stored): ObjectGatewayService {
       clock: nodeClock,
       log,
       metrics,
+      limits: { connectionsMax: connections.http },
       isLeaving: () => isStopping(),
       ...tls.http,
     }),
@@ -85,6 +96,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     waitsFor: () => environment.startWaits.current,
     writes: () => writes,
     log,
+    connectionsMax: connections.admin,
     pages,
   });
   log.info("admin", { address: admin.address });

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, nodeRandom, tuneV8 } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, openFilesMax, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
+import { connectionLimits } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeStorageProxy, endWithSchemaCommand, schemaCommandOf, STORAGE_PROXY_METRICS, storageProxySchema } from "./index.ts";
 
@@ -23,8 +24,17 @@ const tracing = startTracing(config, {
   metrics,
 });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
-const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const { inputBufferBytes: inputBytesMax, outputBufferBytes: outputBytesMax } = config;
+const connections = connectionLimits(openFilesMax());
+const transport = grpcTransport({
+  clock: nodeClock,
+  log,
+  metrics,
+  connectionsMax: connections.grpc,
+  inputBytesMax,
+  outputBytesMax,
+  ...tls.grpc,
+});
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 const service = composeStorageProxy(config, {
   environment,
@@ -40,6 +50,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     waitsFor: () => environment.startWaits.current,
     writes: () => service.writes,
     log,
+    connectionsMax: connections.admin,
     pages,
   });
   log.info("admin", { address: admin.address });

@@ -62,8 +62,8 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
    * it needs in order to start. Rejects when the node must not start, or is stopped meanwhile.
    */
   start(): Promise<{ readonly address: string }> {
-    const { environment, config } = this.#options;
-    return startAlone(this, { ...environment, address: config.listenAddress, reflection: config.reflection });
+    const { environment, authenticator, config } = this.#options;
+    return startAlone(this, { ...environment, authenticator, address: config.listenAddress, reflection: config.reflection });
   }
 
   async open(): Promise<readonly Service[]> {

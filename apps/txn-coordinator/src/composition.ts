@@ -106,7 +106,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     drainGraceMs: config.drainGraceMs,
     services,
     heartbeats: heartbeats?.services ?? [],
-    host: { transport, clock, log, address: config.listenAddress, reflection: config.reflection },
+    host: { ...environment, authenticator, address: config.listenAddress, reflection: config.reflection },
     stopIds: () => ids.stop(),
     close: () => {
       closeStores();

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment, nodeRandom, tuneV8 } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeEnvironment, nodeRandom, openFilesMax, tuneV8 } from "@concord/adapter-node-runtime";
 import { buildOf, configOfProcess, watchTls } from "@concord/config";
 import { COORDINATOR_LIST, endWithListCommand, listCommandOf, listUsage } from "@concord/member-lists";
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
+import { connectionLimits } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
 import { composeTxnCoordinator, TXN_COORDINATOR_METRICS, txnCoordinatorSchema } from "./index.ts";
 
@@ -24,8 +25,17 @@ const tracing = startTracing(config, {
   metrics,
 });
 const tls = watchTls(config, { readFile, clock: nodeClock, log });
-const { outputBufferBytes: outputBytesMax } = config;
-const transport = grpcTransport({ clock: nodeClock, log, metrics, outputBytesMax, ...tls.grpc });
+const { inputBufferBytes: inputBytesMax, outputBufferBytes: outputBytesMax } = config;
+const connections = connectionLimits(openFilesMax());
+const transport = grpcTransport({
+  clock: nodeClock,
+  log,
+  metrics,
+  connectionsMax: connections.grpc,
+  inputBytesMax,
+  outputBytesMax,
+  ...tls.grpc,
+});
 if (command !== undefined) {
   const { coordinators, listenAddress, operatorToken, coordinatorToken } = config;
   const addresses = coordinators.length > 0 ? coordinators.map(({ address }) => address) : [listenAddress];
@@ -47,6 +57,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     ready: () => !isLeaving() && service.ready,
     waitsFor: () => environment.startWaits.current,
     log,
+    connectionsMax: connections.admin,
   });
   log.info("admin", { address: admin.address });
   await service.start();

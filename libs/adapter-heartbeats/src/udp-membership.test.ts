@@ -249,7 +249,15 @@ async function blockedMembers(count: number): Promise<Blocked[]> {
       const fallback = { transport, authenticator: tokenAuthenticator([{ role: "client", token: "t" }]), token: "t" };
       const options = { ...environment, members, nodeName: name, listenAddress: udpAddresses[at]!, metrics: counts, fallback };
       const membership = new UdpMembership(options);
-      const host = await startSharedHost({ transport, clock, log: silentLog, address, services: membership.services });
+      const host = await startSharedHost({
+        transport,
+        clock,
+        log: silentLog,
+        metrics: counts,
+        authenticator: fallback.authenticator,
+        address,
+        services: membership.services,
+      });
       stops.push(() => membership.stop().then(() => host.close(0)));
       return { membership, counts, host, changes: [] };
     }),

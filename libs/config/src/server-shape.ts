@@ -50,7 +50,13 @@ export const serverShape = {
     .describe(
       "memory for pages and large answers that gRPC clients have not taken yet; a client that reads nothing loses its share to others",
     ),
-  reflection: z.boolean().default(true).describe("answer gRPC server reflection"),
+  inputBufferBytes: z
+    .number()
+    .int()
+    .min(4 * 1024 * 1024)
+    .default(128 * 1024 * 1024)
+    .describe("memory for gRPC requests under way; no caller, address or connection can use it up: more is refused (OVERLOADED)"),
+  reflection: z.boolean().default(true).describe("answer gRPC server reflection; callers need a token where clients do"),
   clientToken: token("bearer token of clients; without it a caller without credentials is a client"),
   coordinatorToken: token("bearer token of transaction coordinators"),
   peerToken: token("bearer token of peers"),

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { connect as connectHttp2, type ClientHttp2Session, type IncomingHttpHeaders } from "node:http2";
 import { connect as connectTcp } from "node:net";
 import { test, type TestContext } from "node:test";
-import { silentLog, type Clock } from "@concord/runtime";
+import { silentLog, type Clock, type MessageStream, type ServedMethod } from "@concord/runtime";
+import { tokenAuthenticator } from "./auth.ts";
 import type { GrpcTransportOptions } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { CONNECTION_SILENT_MS_MAX, REQUEST_COMPLETE_MS_MAX } from "./limits.ts";
+import { reflectionMethods } from "./reflection.ts";
 import { EchoService, echoService, ManualClock, realClock, recordingMetrics, type RecordingMetrics } from "./test/echo.ts";
 
 const ECHO_PATH = EchoService.methods.Echo.path;
@@ -189,4 +191,49 @@ test("edge: a connection that sends nothing: ended after its time", async (t) =>
   await clock.advance(CONNECTION_SILENT_MS_MAX);
   await closed;
   assert.equal(metrics.counts.get(`${REFUSED}{reason=silent}`), 1);
+});
+
+test("edge: reflection: many questions whose answers are not read: some are answered, then the stream ends; without the token none is", async (t) => {
+  const metrics = recordingMetrics();
+  const authenticator = tokenAuthenticator([{ role: "client", token: "secret" }]);
+  const methods = reflectionMethods({ contracts: [EchoService.contract], serviceNames: [], metrics, authenticator });
+  let sent = 0;
+  const counting = (stream: MessageStream): MessageStream => {
+    const send = (message: object): boolean => {
+      sent += 1;
+      return stream.send(message);
+    };
+    return {
+      send,
+      onMessage: (listener) => stream.onMessage(listener),
+      onDrain: (listener) => stream.onDrain(listener),
+      onEnd: (listener) => stream.onEnd(listener),
+      end: (error) => stream.end(error),
+    };
+  };
+  const counted = methods.map((served): ServedMethod => {
+    const { method, admit, handle } = served as ServedMethod & { readonly kind: "stream" };
+    return { kind: "stream", method, admit: admit!, handle: (stream, context) => handle(counting(stream), context) };
+  });
+  const listener = await grpcTransport({ clock: realClock, log: silentLog, metrics }).serve("127.0.0.1:0", counted);
+  const session = connectHttp2(`http://${listener.address}`, { settings: { initialWindowSize: 0 } });
+  t.after(async () => {
+    session.destroy();
+    await listener.drain(0);
+  });
+  const path = { ":path": methods[0]!.method.path };
+  assert.equal((await call(session, path, "wrong").ended)["grpc-status"], "16");
+  const bytes = methods[0]!.method.encodeRequest({ messageRequest: "fileContainingSymbol", fileContainingSymbol: EchoService.name });
+  const prefix = message(bytes.length).subarray(0, 5);
+  const questions = session.request({
+    ":method": "POST",
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: "Bearer secret",
+    ...path,
+  });
+  const closed = new Promise<void>((resolve) => questions.on("error", () => undefined).on("close", () => resolve()));
+  for (let at = 0; at < 1000; at += 1) questions.write(Buffer.concat([prefix, bytes]));
+  await closed;
+  assert.ok(sent > 0 && sent < 100, `${sent} answers`);
 });

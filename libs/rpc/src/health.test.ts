@@ -4,13 +4,15 @@ import type { Method } from "@concord/protos";
 import { Health } from "@concord/protos/grpc.health.v1";
 import { ServerReflection, type ServerReflectionResponse } from "@concord/protos/grpc.reflection.v1";
 import { ServerReflection as ServerReflectionAlpha } from "@concord/protos/grpc.reflection.v1alpha";
-import { silentLog, type MessageStream } from "@concord/runtime";
+import { silentLog, silentMetrics, type MessageStream } from "@concord/runtime";
+import { tokenAuthenticator } from "./auth.ts";
 import { startHost, type ServiceHost } from "./host.ts";
 import { MemoryTransport } from "./memory-transport.ts";
 import type { Service } from "./service.ts";
 import { ECHO, echoService, failureOf, ManualClock } from "./test/echo.ts";
 
 const { Check, List, Watch } = Health.methods;
+const HOST = { log: silentLog, metrics: silentMetrics, authenticator: tokenAuthenticator([]) };
 
 interface World {
   readonly clock: ManualClock;
@@ -24,7 +26,7 @@ async function world(): Promise<World> {
   const clock = new ManualClock();
   const service = echoService({ clock });
   const transport = new MemoryTransport({ clock });
-  const host = await startHost({ transport, address: "h:0", services: [service], clock, log: silentLog });
+  const host = await startHost({ transport, address: "h:0", services: [service], clock, ...HOST });
   const channel = transport.connect(host.address);
   return {
     clock,
@@ -125,7 +127,7 @@ test("host: drain: resolves when the connections are closed, a second drain with
     return closed.promise;
   };
   const transport = { serve: () => Promise.resolve({ address: "x:1", drain }), connect: () => assert.fail("unused") };
-  const host = await startHost({ transport, address: "x:0", services: [service], clock, log: silentLog });
+  const host = await startHost({ transport, address: "x:0", services: [service], clock, ...HOST });
   let drained = 0;
   for (let i = 0; i < 2; i += 1) void host.drain(1000).then(() => (drained += 1));
   await clock.settle();

@@ -1,9 +1,15 @@
 import { Health, type HealthCheckRequest, type HealthCheckResponseInit, type HealthListResponseInit } from "@concord/protos/grpc.health.v1";
-import { ConcordError, type MessageStream, type ServedMethod } from "@concord/runtime";
+import { ConcordError, type CallContext, type MessageStream, type Metrics, type ServedMethod } from "@concord/runtime";
+import type { Caller } from "./auth.ts";
+import { begunStream, Places, type Place } from "./places.ts";
 import type { Service } from "./service.ts";
 
 /** Open Watch streams of one server; one more is ended with OVERLOADED. */
 export const HEALTH_WATCHERS_MAX = 1000;
+/** Check and List calls of one server in flight. */
+export const HEALTH_CALLS_MAX = 1000;
+/** Callers need no token. */
+const ANYONE: Caller = { role: "client" };
 
 type Status = "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
 
@@ -11,19 +17,18 @@ type Status = "SERVING" | "NOT_SERVING" | "SERVICE_UNKNOWN";
  * grpc.health.v1 over the services' own states: SERVING while a service is `serving`; the empty name is SERVING when all are.
  * Answers every caller, also while starting and draining.
  */
-export function healthMethods(services: readonly Service[]): readonly ServedMethod[] {
+export function healthMethods(services: readonly Service[], metrics: Metrics): readonly ServedMethod[] {
   const { Check, List, Watch } = Health.methods;
-  let watchers = 0;
-  const watch = (stream: MessageStream): void => {
-    if (watchers >= HEALTH_WATCHERS_MAX) {
-      const metadata = { limit: "HEALTH_WATCHERS_MAX", value: String(HEALTH_WATCHERS_MAX) };
-      stream.end(new ConcordError("OVERLOADED", "too many health watchers", { metadata }));
-      return;
-    }
-    watchers += 1;
+  const calls = new Places({ service: "health", metrics, limit: "HEALTH_CALLS_MAX", what: "calls in flight", max: HEALTH_CALLS_MAX });
+  const watchers = new Places({ service: "health", metrics, limit: "HEALTH_WATCHERS_MAX", what: "watchers", max: HEALTH_WATCHERS_MAX });
+  const admit = (context: CallContext): Place => calls.enter(ANYONE, context.peer);
+  const admitWatch = (context: CallContext): Place => watchers.enter(ANYONE, context.peer);
+  const watch = (stream: MessageStream, context: CallContext): void => {
+    const place = begunStream(stream, context, admitWatch);
+    if (place === undefined) return;
     const forget: (() => void)[] = [];
     stream.onEnd(() => {
-      watchers -= 1;
+      place.leave();
       for (const one of forget) one();
     });
     stream.onMessage((request) => {
@@ -33,9 +38,9 @@ export function healthMethods(services: readonly Service[]): readonly ServedMeth
     });
   };
   return [
-    { kind: "unary", method: Check, handle: (request) => check(services, (request as HealthCheckRequest).service) },
-    { kind: "unary", method: List, handle: () => Promise.resolve(list(services)) },
-    { kind: "stream", method: Watch, handle: watch },
+    { kind: "unary", method: Check, admit, handle: (request) => check(services, (request as HealthCheckRequest).service) },
+    { kind: "unary", method: List, admit, handle: () => Promise.resolve(list(services)) },
+    { kind: "stream", method: Watch, admit: admitWatch, handle: watch },
   ];
 }
 

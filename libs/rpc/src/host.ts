@@ -1,5 +1,6 @@
 /** What every server process does around its services: serve them with health and reflection, and drain on a signal. */
-import { sleep, type Clock, type Listener, type Log, type ServedMethod, type Transport } from "@concord/runtime";
+import { sleep, type Clock, type Listener, type Log, type Metrics, type ServedMethod, type Transport } from "@concord/runtime";
+import type { Authenticator } from "./auth.ts";
 import { healthMethods } from "./health.ts";
 import { reflectionMethods } from "./reflection.ts";
 import type { Service } from "./service.ts";
@@ -38,6 +39,9 @@ export interface HostOptions {
   readonly services: readonly Service[];
   readonly clock: Clock;
   readonly log: Log;
+  readonly metrics: Metrics;
+  /** Of those who may ask reflection. */
+  readonly authenticator: Authenticator;
   /** Off for a server that should not describe itself. */
   readonly reflection?: boolean;
 }
@@ -68,11 +72,12 @@ export async function startSharedHost(options: HostOptions): Promise<SharedHost>
 }
 
 async function listen(options: HostOptions): Promise<Listener> {
-  const { transport, address, services, log } = options;
-  const methods: ServedMethod[] = [...services.flatMap((service) => service.methods), ...healthMethods(services)];
+  const { transport, address, services, log, metrics, authenticator } = options;
+  const methods: ServedMethod[] = [...services.flatMap((service) => service.methods), ...healthMethods(services, metrics)];
   if (options.reflection !== false) {
     const contracts = services.map((service) => service.contract);
-    methods.push(...reflectionMethods(contracts, [...services.map((service) => service.name), "grpc.health.v1.Health"]));
+    const serviceNames = [...services.map((service) => service.name), "grpc.health.v1.Health"];
+    methods.push(...reflectionMethods({ contracts, serviceNames, metrics, authenticator }));
   }
   const listener = await transport.serve(address, methods);
   log.info("listening", { address: listener.address, services: services.map((service) => service.name).join(" ") });

@@ -3,7 +3,6 @@ import type { AddressInfo } from "node:net";
 import { type Log, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import type { MetricsRegistry } from "./metrics.ts";
 
-/** Connections at the same time; more are dropped. */
 export const ADMIN_CONNECTIONS_MAX = 64;
 export const ADMIN_REQUEST_TIMEOUT_MS = 5_000;
 
@@ -18,6 +17,8 @@ export interface AdminOptions {
   /** Taken when not given; /readyz says why they are not. */
   readonly writes?: () => Writes;
   readonly log: Log;
+  /** Connections at the same time; more are dropped. `ADMIN_CONNECTIONS_MAX` when not given. */
+  readonly connectionsMax?: number;
   /** Further pages by path, as JSON. */
   readonly pages?: Readonly<Record<string, () => Promise<object>>>;
 }
@@ -49,7 +50,7 @@ export async function startAdmin(options: AdminOptions): Promise<Admin> {
       },
     );
   });
-  server.maxConnections = ADMIN_CONNECTIONS_MAX;
+  server.maxConnections = options.connectionsMax ?? ADMIN_CONNECTIONS_MAX;
   server.requestTimeout = ADMIN_REQUEST_TIMEOUT_MS;
   server.headersTimeout = ADMIN_REQUEST_TIMEOUT_MS;
   const address = await listen(server, options.address);

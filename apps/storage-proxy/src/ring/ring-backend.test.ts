@@ -14,7 +14,7 @@ import {
 import type { StorageBackend } from "@concord/ports";
 import { MemoryTransport, startHost, tokenAuthenticator } from "@concord/rpc";
 import { encodeMutation } from "@concord/rows";
-import { plusUs, silentLog, timestampUsOf, type Environment } from "@concord/runtime";
+import { silentMetrics, plusUs, silentLog, timestampUsOf, type Environment } from "@concord/runtime";
 import { createMetrics } from "@concord/telemetry";
 import type { OpenedBackend } from "../backend-definition.ts";
 import { STORAGE_PROXY_METRICS } from "../metrics.ts";
@@ -102,7 +102,16 @@ class TestedRing {
       openKeyValue: () => Promise.resolve(store),
       failures: new VerdictRelay(),
     });
-    await startHost({ transport, address: addressOf(name), services: opened.services, clock, log, reflection: false });
+    await startHost({
+      transport,
+      address: addressOf(name),
+      services: opened.services,
+      clock,
+      log,
+      metrics: silentMetrics,
+      authenticator: tokenAuthenticator([]),
+      reflection: false,
+    });
     return opened;
   }
 

@@ -46,7 +46,16 @@ export async function startMemoryProxy(address: string, stores: Stores, transpor
     fakeService({ contract: RowsService, answers: rowsAnswers(stores), ...fixed }),
     fakeService({ contract: GroupLogService, answers: logAnswers(stores), ...fixed }),
   ];
-  const host = await startHost({ transport, address, services, clock, log: silentLog, reflection: false });
+  const host = await startHost({
+    transport,
+    address,
+    services,
+    clock,
+    log: silentLog,
+    metrics: silentMetrics,
+    authenticator,
+    reflection: false,
+  });
   return Object.assign(proxy, { services, host });
 }
 
