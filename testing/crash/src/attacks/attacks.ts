@@ -3,11 +3,21 @@ import { client } from "./client.ts";
 import type { Attack } from "./attack.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { clockAhead } from "./clock-ahead.ts";
+import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
-import { silentS3Connections } from "./silent-connections.ts";
+import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
 import { mib, type Result, runAttack } from "./target.ts";
 
-export const ATTACKS: readonly Attack[] = [damagedInput, silentS3Connections, hostileTenant, clockAhead];
+export const ATTACKS: readonly Attack[] = [
+  damagedInput,
+  silentS3Connections,
+  silentGrpcConnections,
+  inflatedRequests,
+  unfinishedRequests,
+  unreadReflection,
+  hostileTenant,
+  clockAhead,
+];
 
 /** Runs the named attacks, or all, or those of the short form; returns whether none succeeded. */
 export async function runAttacks(names: readonly string[], isShort: boolean): Promise<boolean> {

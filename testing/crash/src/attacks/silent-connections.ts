@@ -36,3 +36,20 @@ export const silentS3Connections: Attack = {
     }
   },
 };
+
+export const silentGrpcConnections: Attack = {
+  name: "silent-grpc-connections",
+  symptom:
+    "400 connections to the gRPC port of a process that may open 256 files took all of them; a store that could open no file ended it",
+  isShort: true,
+  descriptorsMax: DESCRIPTORS_MAX,
+  async run(target) {
+    const sockets = await openSilently(target.address, CONNECTIONS);
+    try {
+      await target.serves(`while ${CONNECTIONS} connections to the gRPC port are silent`);
+      target.note(`${sockets.filter(({ destroyed }) => !destroyed).length} of ${CONNECTIONS} silent connections were still open`);
+    } finally {
+      for (const socket of sockets) socket.destroy();
+    }
+  },
+};
