@@ -51,11 +51,14 @@ async function bundle(stage: string): Promise<ReadonlySet<string>> {
     logLevel: "error",
   });
   const imports = Object.values(result.metafile.outputs).flatMap((output) => output.imports);
-  const names = new Set(imports.map((one) => one.path).filter((path) => !path.startsWith("node:")));
+  const names = new Set(imports.map((one) => packageOf(one.path)).filter((path) => !path.startsWith("node:")));
   for (const name of names)
     if (!EXTERNAL.includes(name)) throw new Error(`the client's bundle imports ${name}, which is no dependency of it`);
   return names;
 }
+
+/** A file of a package counts as the package. */
+const packageOf = (path: string): string => EXTERNAL.find((name) => path.startsWith(`${name}/`)) ?? path;
 
 function manifest(imported: ReadonlySet<string>): object {
   const client = readManifest(join(CLIENT, "package.json"));

@@ -23,7 +23,7 @@ function node(t: TestContext, program: string): ChildProcess {
 async function silentHost(t: TestContext): Promise<string> {
   const program = `
     import { createServer } from "node:net";
-    const server = createServer().listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => console.log(server.address().port));`;
+    const server = createServer().listen({ host: "127.0.0.1", port: 0, backlog: 1 }, () => process.stdout.write(String(server.address().port)));`;
   const child = node(t, program);
   const port = Number(String((await once(child.stdout!, "data"))[0]));
   child.kill("SIGSTOP");

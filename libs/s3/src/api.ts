@@ -23,8 +23,10 @@ const GUARDED_FAMILIES = [
 const CHECKSUM_MODE = "x-amz-checksum-mode";
 /** Sub-resources of other servers that change what a write does: without them the object would be replaced. */
 const OF_OTHERS = ["append", "position"];
+/** Parameters that only operations have which the address and its sub-resources do not tell from others: ListDirectoryBuckets is no ListBuckets. */
+const OF_OPERATIONS = ["max-directory-buckets"];
 const split = (names: string): readonly string[] => names.split(" ").filter((name) => name !== "");
-const SUBRESOURCES: ReadonlySet<string> = new Set([...split(API_SUBRESOURCES), ...OF_OTHERS]);
+const SUBRESOURCES: ReadonlySet<string> = new Set([...split(API_SUBRESOURCES), ...OF_OTHERS, ...OF_OPERATIONS]);
 const OPERATIONS: ReadonlyMap<string, Names> = new Map(
   Object.entries(API_FIELDS).map(([operation, [query, headers]]) => [operation, namesOf(split(query), split(headers))]),
 );

@@ -99,7 +99,8 @@ export const ${upper(name)}_METRICS: readonly MetricDefinition[] = [...RPC_METRI
 }
 
 function appComposition(name) {
-  return `import { startHost, type Service } from "@concord/rpc";
+  return `import { tokensOf } from "@concord/config";
+import { startHost, tokenAuthenticator, type Service } from "@concord/rpc";
 import type { Environment } from "@concord/runtime";
 import type { ${pascal(name)}Config } from "./config.ts";
 import { ${pascal(name)}Service } from "./service.ts";
@@ -108,12 +109,13 @@ import { ${pascal(name)}Service } from "./service.ts";
 const SERVICES: readonly Service[] = [];
 
 /** The only place that knows every adapter of ${name}. */
-export function compose${pascal(name)}(config: ${pascal(name)}Config, { transport, clock, log }: Environment): ${pascal(name)}Service {
+export function compose${pascal(name)}(config: ${pascal(name)}Config, { transport, clock, log, metrics }: Environment): ${pascal(name)}Service {
   const { listenAddress: address, reflection, drainGraceMs } = config;
+  const authenticator = tokenAuthenticator(tokensOf(config));
   return new ${pascal(name)}Service({
     log,
     drainGraceMs,
-    host: () => startHost({ transport, address, services: SERVICES, clock, log, reflection }),
+    host: () => startHost({ transport, address, services: SERVICES, clock, log, metrics, authenticator, reflection }),
   });
 }
 `;

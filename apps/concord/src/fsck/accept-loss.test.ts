@@ -65,7 +65,7 @@ const KINDS: readonly Kind[] = [
     kind: "rows: table",
     file: /^storage\/store\/\d+\.ldb$/,
     at: value,
-    said: /made anew with \d+ values[^]*lost: keys up to [^]*bytes of the table \d+\.ldb; values [^]*\d+ were there, \d+ are left; entries \d+ to \d+ of the log of group g0/,
+    said: /made anew with \d+ values[^]*lost: keys (up to|behind) [^]*bytes of the table \d+\.ldb; [^]*\d+ were there, \d+ are left/,
   },
   {
     kind: "rows of objects: journal",
