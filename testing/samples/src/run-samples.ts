@@ -62,7 +62,7 @@ async function shell(commands: string, cwd: string, { node, clone, dataFolder, r
   };
   const script = commands.replaceAll("../concord", clone).replaceAll("/path/to/concord/.concord", dataFolder);
   try {
-    return (await promisify(execFile)("bash", ["-euc", script], { cwd, env, timeout: COMMAND_MS })).stdout;
+    return (await promisify(execFile)("bash", ["--norc", "-euc", script], { cwd, env, timeout: COMMAND_MS })).stdout;
   } catch (error) {
     const { stdout, stderr } = error as { stdout?: string; stderr?: string };
     throw new Error(`${script}\n${stdout ?? ""}${stderr ?? ""}`, { cause: error });
