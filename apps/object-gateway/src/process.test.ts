@@ -117,7 +117,7 @@ function isServed(socket: Socket): Promise<boolean> {
 
 test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "waiting")];
-  const { child } = await start(args, "waiting for txn-coordinators");
+  const { child } = await start(args, "the start waits");
   child.kill("SIGTERM");
   const [code] = (await once(child, "exit")) as [number];
   assert.equal(code, 0);
@@ -125,7 +125,7 @@ test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async 
 
 test("process: a second one on the same data folder, rows in transactions: refused by its lock", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "taken")];
-  const { child: first } = await start(args, "waiting for txn-coordinators");
+  const { child: first } = await start(args, "the start waits");
   // One that had the folder would wait as the first one does.
   await assert.rejects(start(args), /the process ended before it logged/);
   first.kill("SIGTERM");
