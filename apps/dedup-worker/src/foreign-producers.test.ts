@@ -19,7 +19,7 @@ interface Came {
   readonly deadLetters: readonly string[];
 }
 
-/** What becomes of messages that were appended to the input by a producer with a partitioner of its own: turn by turn. */
+/** Results of messages that a producer with its own partitioner appended to the input, in order. */
 async function processed(config: object, messages: readonly NewMessage[]): Promise<Came> {
   const folder = new Folder();
   for (const [at, message] of messages.entries()) await folder.log.append(at % 2, [message]);

@@ -12,7 +12,7 @@ import { STORE_ENVIRONMENT, storeOptions } from "./inspect.ts";
 import { contentOf, putBack } from "./mend-store.ts";
 import { sync, type Quarantine } from "./quarantine.ts";
 
-/** What is left of a damaged place, made anew beside it. */
+/** The readable rest of a damaged store or log, made anew beside it. */
 export type Salvage =
   | { readonly kind: "salvaged"; readonly scratch: string; readonly kept: string; readonly lost: readonly string[] }
   | { readonly kind: "none"; readonly reason: string };

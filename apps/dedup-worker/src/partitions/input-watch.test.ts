@@ -1,4 +1,4 @@
-// What the log and the metrics say of an input that a producer's transaction holds back.
+// Log lines and metrics of an input that a producer's open transaction holds back.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryMessageLog } from "@concord/port-contracts";

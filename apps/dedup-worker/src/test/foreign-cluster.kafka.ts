@@ -178,7 +178,7 @@ test("[DDD5] foreign admin: the input is made anew while the worker is frozen: i
   );
   await kill(worker);
   assert.deepEqual(await values(topics.output), ids(200, "old").map(jsonOf));
-  // As the reason says: a new pipeline with a new output has all of the new topic.
+  // The advice of the reason: a new pipeline with a new output has all of the new topic.
   const next = { ...(await newTopics()), input: topics.input };
   const renamed = ["--kafka-pipeline", `${topics.input}-2`];
   const begun = await start(next, "next", [...JSON_IDS, ...renamed]);

@@ -337,7 +337,7 @@ async function handleInBucket(
   }
 }
 
-/** As S3: a policy that lets another account do anything does not hand over the policy itself. */
+/** Operations that no policy grants to another account, as in S3: a policy that allows everything does not hand over itself. */
 const OWNERS_ALONE: ReadonlySet<string> = new Set(["GetBucketPolicy", "PutBucketPolicy", "DeleteBucketPolicy"]);
 const isOwner = (caller: Caller, { tenant }: BucketInfo): boolean => caller.kind === "tenant" && caller.tenant === tenant;
 

@@ -15,7 +15,7 @@ export interface HelloOptions {
   readonly formed: () => boolean;
   /** Told before the caller is answered. */
   readonly heardOf: (node: string, incarnation: string) => void;
-  /** Of this node's plain writes: each node draws above what the other has drawn. */
+  /** Write clock of this node: each node draws timestamps above those that the other has drawn. */
   readonly writeClock: SharedClock;
   readonly log: Log;
 }
