@@ -21,6 +21,7 @@ const KILL_WITHIN_MS = 60_000;
 /** Replay waits for the grace period; the returned node is repaired by what is read. */
 const CONVERGE_MS = 90_000;
 const KEYS_PER_READ = 500;
+const GRPC_UNAVAILABLE = 14;
 const AS_PEER = { [RING_PROTOCOL_KEY]: String(RING_PROTOCOL) };
 
 interface Batch {
@@ -177,7 +178,15 @@ async function replicaPass({ grpc, constellation }: Trial, complete: ReadonlySet
     let missing = 0;
     for (let at = 0; at < keys.length; at += KEYS_PER_READ) {
       const request = { keys: keys.slice(at, at + KEYS_PER_READ) };
-      const { images } = await replica.call("ReadRows", request, constellation.tokens.peer, AS_PEER);
+      let images: readonly Uint8Array[];
+      try {
+        ({ images } = await replica.call("ReadRows", request, constellation.tokens.peer, AS_PEER));
+      } catch (error) {
+        // A batch of these rows is being replayed: the read is to be repeated.
+        if ((error as { readonly code?: number }).code !== GRPC_UNAVAILABLE) throw error;
+        replica.close();
+        return `replica ${node.name}: ${String(error)}`;
+      }
       missing += images.filter((image) => image.length === 0 || liveRow(decodeImage(imageOfStored(image))) === undefined).length;
     }
     replica.close();
