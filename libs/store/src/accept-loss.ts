@@ -46,7 +46,8 @@ export async function acceptLoss(options: StoreOptions, target: Disk): Promise<A
     // Checkpoints that did not end left one value or the other: whichever is there is counted.
     const newest = await newestIntent(journal);
     const number = newest > base.number ? newest : base.number;
-    await writeCheckpoint(target, folder, { ...base, number, sums: found.list(), evidence: NO_EVIDENCE }, checksum);
+    const accepted = { ...base, number, sums: found.list(), evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
+    await writeCheckpoint(target, folder, accepted, checksum);
     return { values: countOf(found.list()), lost };
   } finally {
     await journal.close();
@@ -65,7 +66,8 @@ function corruptAsNone(thrown: unknown): undefined {
 
 function unknown(journal: Journal): Checkpoint {
   const position = journal.firstSequence;
-  return { number: 0n, position, left: { from: position, namespaces: new Uint8Array() }, sums: [], evidence: NO_EVIDENCE };
+  const left = { from: position, namespaces: new Uint8Array() };
+  return { number: 0n, position, left, sums: [], evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
 }
 
 /** What the backing store would hold if it were whole: the checkpoint's counts, with keys of a checkpoint that did not end as they are. */

@@ -1,12 +1,16 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
 import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
 import type { RangeSum } from "./range-sums.ts";
+import type { KeysNote } from "./stored-keys.ts";
 
 /*
- * Version 2, a sealed record of codec: u64 number | u64 position | evidence, with its length | u64 left from | namespaces, with their
- * length: a byte each | ranges, to the end: u8 first byte of the keys | u64 count | u64 sum. Version 1 had neither evidence nor namespaces.
+ * Version 3, a sealed record of codec: u64 number | u64 position | evidence, with its length | u64 left from | namespaces, with their
+ * length: a byte each | u8 flags: 1 a scan ended, 2 keys are noted | u64 when the scan ended | u64 bytes of the keys | u32 their checksum |
+ * ranges, to the end: u8 first byte of the keys | u64 count | u64 sum. Version 2 had nothing of scan and keys, version 1 neither evidence nor
+ * namespaces.
  */
-const FORMAT_VERSION = 2;
+const FORMAT_VERSION = 3;
+const [SCANNED, HAS_KEYS] = [1, 2];
 const NAME = "checkpoint";
 const NEW_NAME = "checkpoint.new";
 const FILE_BYTES_MAX = 64 * 1024;
@@ -25,6 +29,10 @@ export interface Checkpoint {
   readonly sums: readonly RangeSum[];
   /** Of the backing store's files that hold it; empty: there is none, only a scan tells. */
   readonly evidence: Uint8Array;
+  /** When a scan of all that the backing store holds last ended, by this node's clock; undefined: never. */
+  readonly scannedMs: number | undefined;
+  /** What counts of the file with the keys of the backing store; undefined: only a scan tells which keys there are. */
+  readonly keys: KeysNote | undefined;
 }
 
 /** Undefined when there is none. CORRUPT_DATA. */
@@ -58,8 +66,11 @@ export async function writeCheckpoint(disk: Disk, folder: string, checkpoint: Ch
   await disk.syncFolder(folder);
 }
 
-export function encodeCheckpoint({ number, position, left, sums, evidence }: Checkpoint, checksum: Checksum): Uint8Array {
+export function encodeCheckpoint(checkpoint: Checkpoint, checksum: Checksum): Uint8Array {
+  const { number, position, left, sums, evidence, scannedMs, keys } = checkpoint;
   const writer = new ByteWriter().u64(number).u64(position).bytes(evidence).u64(left.from).bytes(left.namespaces);
+  writer.u8((scannedMs === undefined ? 0 : SCANNED) + (keys === undefined ? 0 : HAS_KEYS)).u64(BigInt(scannedMs ?? 0));
+  writer.u64(BigInt(keys?.bytes ?? 0)).u32(keys?.checksum ?? 0);
   for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
   return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
 }
@@ -70,7 +81,11 @@ export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpo
   const [number, position] = [reader.u64(), reader.u64()];
   const evidence = version === 1 ? NO_EVIDENCE : reader.bytes().slice();
   const left = version === 1 ? { from: position, namespaces: NONE } : { from: reader.u64(), namespaces: reader.bytes().slice() };
+  const flags = version < 3 ? 0 : reader.u8();
+  const [scanned, keysBytes, keysChecksum] = version < 3 ? [0n, 0n, 0] : [reader.u64(), reader.u64(), reader.u32()];
+  const scannedMs = (flags & SCANNED) === 0 ? undefined : Number(scanned);
+  const keys = (flags & HAS_KEYS) === 0 ? undefined : { bytes: Number(keysBytes), checksum: keysChecksum };
   const sums: RangeSum[] = [];
   while (reader.remaining > 0) sums.push({ range: reader.u8(), count: Number(reader.u64()), sum: Number(reader.u64()) });
-  return { number, position, left, sums, evidence };
+  return { number, position, left, sums, evidence, scannedMs, keys };
 }

@@ -11,6 +11,8 @@ export interface StoreLimits {
   readonly dirtyBytesMax: number;
   /** Entries of one read of the scan while the store serves: some 2 ms of the event loop. */
   readonly scanEntries: number;
+  /** All that the backing store holds is read and compared with the sums, while the store serves, once in so long. */
+  readonly scanEveryMs: number;
   readonly journal: Partial<JournalLimits>;
 }
 
@@ -19,6 +21,7 @@ export const STORE_LIMITS: StoreLimits = {
   checkpointAgeMs: 5_000,
   dirtyBytesMax: 64 * MIB,
   scanEntries: 1_024,
+  scanEveryMs: 7 * 24 * 3_600_000,
   // Holds dirtyBytesMax and one record beyond it: writes reach dirtyBytesMax before they fill the journal.
   journal: {
     segmentBytes: 8 * MIB,
@@ -47,9 +50,17 @@ export const CHECKPOINT_KEYS_PER_TURN = 1_024;
 export const CHECKPOINT_BATCH_BYTES = 256 * 1024;
 /** Entries of one read of the scan at opening, and their bytes before the last of them. */
 export const OPENING_SCAN_PAGE = { entries: 8_192, bytes: MIB };
-/** The same of one read while the store serves. That scan begins this long after the opening, and rests between reads. */
+/** Keys whose checksums wait for one write to the file of keys while a scan makes it; bytes of one read of it at opening; its largest size. */
+export const KEYS_FILE_BUFFER_KEYS = 16_384;
+export const KEYS_FILE_READ_BYTES = MIB;
+export const KEYS_FILE_BYTES_MAX = 256 * MIB;
+/**
+ * The same of one read while the store serves. That scan begins this long after the opening, and rests after each read so many times as long
+ * as the read took, and this long at least: it takes a tenth of one core and leaves the disk to others.
+ */
 export const SERVING_SCAN_PAGE_BYTES = 128 * 1024;
 export const SERVING_SCAN_DELAY_MS = 2_000;
 export const SERVING_SCAN_PAUSE_MS = 4;
+export const SERVING_SCAN_REST_FACTOR = 9;
 /** Keys are shorter: what a scan takes for the end of the key space. */
 export const KEY_BYTES_MAX = 64 * 1024;

@@ -12,4 +12,10 @@ export const STORE_METRICS: readonly MetricDefinition[] = [
     help: "Filter of the keys in the backing store; 0 once it would be too large.",
     labels: [],
   },
+  {
+    name: "store_scan_running",
+    kind: "gauge",
+    help: "1 while the store reads and compares all that it holds, beside serving.",
+    labels: [],
+  },
 ];

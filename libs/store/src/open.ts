@@ -7,8 +7,9 @@ import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts"
 import { replay, type Replayed } from "./replay.ts";
 import { damaged, describeDifference } from "./damage.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
-import { countOf, Scan, scanAll } from "./scan-sums.ts";
+import { countOf, scanAll } from "./scan-sums.ts";
 import { JournaledStore, type StoreContext } from "./store.ts";
+import { StoredKeys } from "./stored-keys.ts";
 
 const INCARNATION_BYTES = 16;
 
@@ -71,10 +72,9 @@ interface State extends Replayed, Contents {
 interface Contents {
   /** What the backing store holds. */
   readonly sums: RangeSums;
-  /** Of its keys, once `scan` is at its end. */
-  readonly filter: KeyFilter;
-  /** Undefined: it is. Otherwise evidence stands for it until then. */
-  readonly scan: Scan | undefined;
+  /** Of its keys; undefined: only a scan tells which there are. */
+  readonly keys: StoredKeys | undefined;
+  readonly scannedMs: number | undefined;
 }
 
 async function readState(options: StoreOptions, depth: "quick" | "thorough"): Promise<State> {
@@ -90,8 +90,11 @@ async function readState(options: StoreOptions, depth: "quick" | "thorough"): Pr
     const base = newest ?? (await firstCheckpoint(options, journal));
     const replayed = await replayBehind(options, journal, base);
     const contents = await contentsOf(options, base, await expectedSums(options, base, replayed), depth);
+    // Keys of checkpoints that did not end: the backing store may have any of them.
+    for (const { key } of replayed.intents.values()) contents.keys?.add(checksum(key));
     // Opening wrote files of the backing store anew, so earlier evidence says nothing; a kill may come before the next checkpoint.
-    const checkpoint = { ...base, evidence: await backing.evidence() };
+    const { scannedMs, keys } = contents;
+    const checkpoint = { ...base, evidence: await backing.evidence(), scannedMs, keys: await keys?.note() };
     await writeCheckpoint(disk, folder, checkpoint, checksum);
     return { ...replayed, ...contents, journal, checkpoint, isCut: reportCut(options, journal, replayed, findings) };
   } catch (thrown) {
@@ -126,7 +129,7 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
   failpoint("store:migrating");
   await backing.flush();
   const left = { from: 0n, namespaces: new Uint8Array() };
-  const checkpoint = { number: 0n, position: 0n, left, sums, evidence: NO_EVIDENCE };
+  const checkpoint = { number: 0n, position: 0n, left, sums, evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
   await writeCheckpoint(disk, folder, checkpoint, checksum);
   const values = countOf(sums);
   if (values > 0) log.info("the store had no journal and has one now", { folder, values });
@@ -150,17 +153,17 @@ async function expectedSums(options: StoreOptions, checkpoint: Checkpoint, repla
 }
 
 /** Files that are as they were written hold what they held: they are read while the store serves. Others are read first (I5). */
-async function contentsOf(
-  { folder, backing, checksum }: StoreOptions,
-  checkpoint: Checkpoint,
-  sums: RangeSums,
-  depth: "quick" | "thorough",
-): Promise<Contents> {
-  const filter = new KeyFilter(countOf(sums.list()));
-  if (depth === "quick" && backing.holds(checkpoint.evidence)) return { sums, filter, scan: new Scan(backing, checksum, filter) };
-  const wrong = sums.difference(await scanAll(backing, checksum, filter));
+async function contentsOf(options: StoreOptions, checkpoint: Checkpoint, sums: RangeSums, depth: "quick" | "thorough"): Promise<Contents> {
+  const { folder, backing, checksum, clock } = options;
+  const count = countOf(sums.list());
+  if (depth === "quick" && backing.holds(checkpoint.evidence)) {
+    return { sums, keys: await StoredKeys.load(options, checkpoint.keys, count), scannedMs: checkpoint.scannedMs };
+  }
+  const keys = depth === "quick" ? StoredKeys.begin(options, count) : undefined;
+  const wrong = sums.difference(await scanAll(backing, checksum, keys ?? new KeyFilter()));
   if (wrong !== undefined) throw damaged(folder, describeDifference(wrong));
-  return { sums, filter, scan: undefined };
+  await keys?.finish();
+  return { sums, keys, scannedMs: clock.nowMs() };
 }
 
 /** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { contentsOf, derived, Machine, NONE, put, remove, turns, writes } from "./test/machine.ts";
+import { bytes, contentsOf, derived, Machine, NONE, put, remove, textOf, turns, writes } from "./test/machine.ts";
 
 const CRASH_POINTS = [
   "store:intended",
@@ -61,6 +61,12 @@ test("property: writes, checkpoints, crashes at every point that lose any part: 
         );
         store = await machine.open(limits);
         const found = await contentsOf(store);
+        const keys = Object.keys(found);
+        assert.deepEqual(
+          (await store.getMany(keys.map(bytes))).map(textOf),
+          Object.values(found),
+          "a key that is there is called absent (I9)",
+        );
         for (const [key, value] of expected) assert.equal(found[key], value, key);
         for (const [key, value] of Object.entries(found)) {
           if (key < "5") assert.equal(value, expected.get(key), key);

@@ -1,7 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { BackingStore } from "@concord/ports";
 import type { Checksum } from "@concord/runtime";
-import type { KeyFilter } from "./key-filter.ts";
 import { KEY_BYTES_MAX, OPENING_SCAN_PAGE } from "./limits.ts";
 import { keyAfter } from "./merge-range.ts";
 import { ABSENT, imageBehind, RangeSums, type RangeSum } from "./range-sums.ts";
@@ -13,19 +12,26 @@ export interface ScanLimits {
   readonly bytes: number;
 }
 
+/** What takes the checksum of every key. */
+export interface ScannedKeys {
+  add(keyChecksum: number): void;
+  /** Keeps what it has in memory bounded. */
+  write?(): Promise<void>;
+}
+
 /** Reads a backing store once, page by page: counts and sums of what it holds, and every key into a filter (I9). */
 export class Scan {
   readonly sums = new RangeSums();
   readonly #backing: BackingStore;
   readonly #checksum: Checksum;
-  readonly #filter: KeyFilter;
+  readonly #keys: ScannedKeys;
   /** Keys below it were read; undefined: all were. */
   #from: Uint8Array | undefined = new Uint8Array();
 
-  constructor(backing: BackingStore, checksum: Checksum, filter: KeyFilter) {
+  constructor(backing: BackingStore, checksum: Checksum, keys: ScannedKeys) {
     this.#backing = backing;
     this.#checksum = checksum;
-    this.#filter = filter;
+    this.#keys = keys;
   }
 
   /** False when everything was read. */
@@ -34,9 +40,10 @@ export class Scan {
     const page = await this.#backing.range({ from: this.#from, to: LAST_KEY, limit: entries, bytesMax: bytes });
     for (const { key, value } of page) {
       const keyChecksum = this.#checksum(key);
-      this.#filter.add(keyChecksum);
+      this.#keys.add(keyChecksum);
       this.sums.change(key, ABSENT, imageBehind(keyChecksum, value, this.#checksum));
     }
+    await this.#keys.write?.();
     const last = page.at(-1);
     this.#from = last && keyAfter(last.key);
     return last !== undefined;
@@ -49,8 +56,8 @@ export class Scan {
 }
 
 /** Reads everything now. */
-export async function scanAll(backing: BackingStore, checksum: Checksum, filter: KeyFilter): Promise<RangeSums> {
-  const scan = new Scan(backing, checksum, filter);
+export async function scanAll(backing: BackingStore, checksum: Checksum, keys: ScannedKeys): Promise<RangeSums> {
+  const scan = new Scan(backing, checksum, keys);
   while (await scan.readPage(OPENING_SCAN_PAGE));
   return scan.sums;
 }

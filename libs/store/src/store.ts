@@ -17,22 +17,20 @@ import { NO_EVIDENCE, writeCheckpoint, type Checkpoint } from "./checkpoint-file
 import { removeCutFile } from "./cut-file.ts";
 import { damaged, describeDifference } from "./damage.ts";
 import { DirtyEntry, valueOf, type DirtyTable } from "./dirty-table.ts";
-import type { KeyFilter } from "./key-filter.ts";
 import {
   CHECKPOINT_BATCH_BYTES,
   CHECKPOINT_KEYS_PER_CALL,
   CHECKPOINT_KEYS_PER_TURN,
   KNOWN_KEYS_MAX,
   READ_KEYS_PER_CALL,
-  SERVING_SCAN_DELAY_MS,
-  SERVING_SCAN_PAGE_BYTES,
-  SERVING_SCAN_PAUSE_MS,
   type StoreLimits,
 } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
-import type { Scan } from "./scan-sums.ts";
+import { Scan, countOf } from "./scan-sums.ts";
+import { ServingScan } from "./serving-scan.ts";
+import { StoredKeys } from "./stored-keys.ts";
 
 export interface StoreContext {
   /** The store's own folder on `disk`. */
@@ -63,9 +61,8 @@ export interface OpenedState {
   readonly checkpoint: Checkpoint;
   /** What the backing store holds. */
   readonly sums: RangeSums;
-  /** Has every key of the backing store once `scan` is at its end; undefined: it was before serving. */
-  readonly filter: KeyFilter;
-  readonly scan: Scan | undefined;
+  /** Every key of the backing store; undefined: only a scan tells. */
+  readonly keys: StoredKeys | undefined;
   /** What the journal holds behind the newest checkpoint. */
   readonly table: DirtyTable;
   readonly journalledBytes: number;
@@ -115,13 +112,12 @@ export class JournaledStore implements Store {
   readonly #table: DirtyTable;
   /** By hash, the oldest first: of keys in the backing store that are not dirty and were written more than once; of two with one hash the later. */
   readonly #known = new Map<number, KnownImage>();
-  /** Of the keys in the backing store, and of those that a checkpoint is going to put there. */
-  readonly #filter: KeyFilter;
+  /** Of the keys in the backing store, and of those that a checkpoint is going to put there; undefined until a scan has read them. */
+  #keys: StoredKeys | undefined;
   readonly #reads = new Set<Promise<unknown>>();
   readonly #checkpointListeners: (() => () => void)[] = [];
-  /** What it reads is compared with the sums, and the filter is trusted, at its end; undefined then. */
-  #scan: Scan | undefined;
-  #scanTimer: Timer | undefined;
+  /** What it reads is compared with the sums, and its keys are trusted, at its end; undefined then. */
+  #scan: ServingScan | undefined;
   #sums: RangeSums;
   #newest: Checkpoint;
   /** Writes that wait for the end of a checkpoint, in call order. */
@@ -149,14 +145,13 @@ export class JournaledStore implements Store {
     this.#journal = opened.journal;
     this.#table = opened.table;
     this.#sums = opened.sums;
-    this.#filter = opened.filter;
-    this.#scan = opened.scan;
+    this.#keys = opened.keys;
     this.#newest = opened.checkpoint;
     this.#applied = opened.journal.durableSequence;
     this.#journalledBytes = opened.journalledBytes;
     this.#tableFrom = opened.checkpoint.left.from;
     this.#scheduleCheckpoint();
-    this.#scanTimer = this.#scan && context.clock.setTimer(SERVING_SCAN_DELAY_MS, () => this.#scanPage());
+    this.#scanWhenDue();
   }
 
   async get(key: Uint8Array): Promise<Uint8Array | undefined> {
@@ -237,7 +232,7 @@ export class JournaledStore implements Store {
   async #close(): Promise<void> {
     while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
     if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
-    this.#scanTimer?.cancel();
+    this.#scan?.stop();
     await this.#checkpoint;
     if (this.#handed.length > 0 || this.#table.size > 0) await this.#startCheckpoint();
     this.#timer?.cancel();
@@ -353,8 +348,9 @@ export class JournaledStore implements Store {
 
   #endCheckpoint(): void {
     this.#checkpoint = undefined;
+    this.#scanWhenDue();
     // Under a load that makes one checkpoint after the other the scan goes on all the same.
-    this.#scanPage();
+    this.#scan?.wake();
     if (this.#health.kind === "healthy") this.#admit();
     this.#scheduleCheckpoint();
   }
@@ -383,6 +379,7 @@ export class JournaledStore implements Store {
     const sums = this.#sums.copy();
     for (const { key, before, after } of changes) sums.change(key, before, after);
     const evidence = await backing.evidence();
+    const keys = await this.#keys?.note();
     const from = left.length === 0 ? position : this.#tableFrom;
     const checkpoint = {
       number: this.#newest.number + 1n,
@@ -390,12 +387,14 @@ export class JournaledStore implements Store {
       left: { from, namespaces: this.#context.shortLived ?? new Uint8Array() },
       sums: sums.list(),
       evidence,
+      scannedMs: this.#newest.scannedMs,
+      keys,
     };
     await writeCheckpoint(disk, folder, checkpoint, checksum);
     failpoint("store:checkpointed");
     this.#newest = checkpoint;
     this.#sums = sums;
-    const scan = this.#scan;
+    const scan = this.#scan?.scan;
     if (scan !== undefined) for (const { key, before, after } of changes) scan.changed(key, before, after);
     this.#tableFrom = position;
     this.#table.release(left);
@@ -408,22 +407,32 @@ export class JournaledStore implements Store {
     this.#metrics.count("store_checkpoint_keys_total", written.length);
   }
 
-  /** Between checkpoints: the backing store and the sums say the same then. Reads nothing else meanwhile. */
-  #scanPage(): void {
-    if (this.#scan === undefined || this.#health.kind !== "healthy" || this.#checkpoint !== undefined) return;
-    this.#scanTimer?.cancel();
-    this.#scanTimer = undefined;
-    this.#reading(this.#readPage(this.#scan)).catch((thrown: unknown) => this.#fail(thrown));
+  /** A clock that was set back makes it due: nothing is known of when it ended. */
+  #scanWhenDue(): void {
+    if (this.#scan !== undefined || this.#health.kind !== "healthy") return;
+    const { clock, limits, backing, checksum } = this.#context;
+    const sinceMs = clock.nowMs() - (this.#newest.scannedMs ?? Number.NEGATIVE_INFINITY);
+    if (this.#keys !== undefined && sinceMs >= 0 && sinceMs < limits.scanEveryMs) return;
+    const keys = StoredKeys.begin(this.#context, countOf(this.#newest.sums));
+    const scan = new Scan(backing, checksum, keys);
+    // Between checkpoints the backing store and the sums say the same.
+    const mayRead = (): boolean => this.#health.kind === "healthy" && this.#checkpoint === undefined;
+    const run = (read: Promise<void>): void => void this.#reading(read).catch((thrown: unknown) => this.#fail(thrown));
+    this.#scan = new ServingScan({ clock, entries: limits.scanEntries, scan, keys, mayRead, run, onEnd: () => this.#endScan(scan, keys) });
+    this.#metrics.gauge("store_scan_running", 1);
   }
 
-  async #readPage(scan: Scan): Promise<void> {
-    if (await scan.readPage({ entries: this.#context.limits.scanEntries, bytes: SERVING_SCAN_PAGE_BYTES })) {
-      this.#scanTimer = this.#context.clock.setTimer(SERVING_SCAN_PAUSE_MS, () => this.#scanPage());
-      return;
-    }
+  async #endScan(scan: Scan, keys: StoredKeys): Promise<void> {
+    const { disk, folder, checksum, clock } = this.#context;
     const wrong = this.#sums.difference(scan.sums);
-    if (wrong !== undefined) await this.#refuse(damaged(this.#context.folder, describeDifference(wrong)));
+    if (wrong !== undefined) await this.#refuse(damaged(folder, describeDifference(wrong)));
+    await keys.finish();
+    const checkpoint = { ...this.#newest, scannedMs: clock.nowMs(), keys: await keys.note() };
+    await writeCheckpoint(disk, folder, checkpoint, checksum);
+    this.#newest = checkpoint;
+    this.#keys = keys;
     this.#scan = undefined;
+    this.#metrics.gauge("store_scan_running", 0);
   }
 
   /** Without evidence every later opening reads everything first, and refuses. */
@@ -434,7 +443,7 @@ export class JournaledStore implements Store {
   }
 
   #mayHave(keyChecksum: number): boolean {
-    return this.#scan !== undefined || this.#filter.mayHave(keyChecksum);
+    return this.#keys === undefined || this.#keys.filter.mayHave(keyChecksum);
   }
 
   /**
@@ -468,7 +477,7 @@ export class JournaledStore implements Store {
         changes.push(this.#changeOf(part[place]!, keyChecksums[place]!, before[place]!));
       }
     }
-    this.#metrics.gauge("store_key_filter_bytes", this.#filter.bytes);
+    this.#metrics.gauge("store_key_filter_bytes", this.#keys?.filter.bytes ?? 0);
     return changes;
   }
 
@@ -479,7 +488,7 @@ export class JournaledStore implements Store {
     entry.base = before;
     entry.image = after;
     if (value === undefined) this.#known.delete(entry.hash);
-    else this.#filter.add(keyChecksum);
+    else if (before === ABSENT) for (const keys of [this.#keys, this.#scan?.keys]) keys?.add(keyChecksum);
     // What was written once mostly stays as it is, what was written again is written once more.
     if (before !== ABSENT && after !== ABSENT) this.#know(entry, after);
     return { key: entry.operation.key, before, after, entry };
@@ -558,7 +567,7 @@ export class JournaledStore implements Store {
     const cause = toConcordError(thrown);
     this.#health = { kind: "failed", cause };
     this.#timer?.cancel();
-    this.#scanTimer?.cancel();
+    this.#scan?.stop();
     this.#context.log.error("the store failed", { folder: this.#context.folder, reason: cause.message });
     for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));

@@ -114,6 +114,7 @@ export const KINDS: readonly Kind[] = [
     at: (content, draw) => endOfContent(content) - 1 - draw(LAST_RECORD_BYTES),
   },
   { kind: "checkpoint", pattern: /^checkpoint$/ },
+  { kind: "file of keys", pattern: /^keys$/ },
   { kind: "table", pattern: TABLE },
   {
     kind: "filter block",

@@ -30,6 +30,8 @@ export class Machine {
   keepsCuts = false;
   /** How often a store said that it failed. */
   failures = 0;
+  /** By its clock. */
+  nowMs = 1_000;
   /** First characters of short-lived keys. */
   shortLived = "";
   /** A process ends at this failpoint. */
@@ -43,6 +45,8 @@ export class Machine {
   backing: MemoryBackingStore;
   /** Of the largest answer of the backing store. */
   bytesRead = 0;
+  /** Reads of ranges. */
+  pagesRead = 0;
   /** That the backing store was asked for one by one. */
   keysAsked = 0;
   /** What a process has of the disk. */
@@ -63,7 +67,10 @@ export class Machine {
       return batch(operations);
     };
     const [range, getMany] = [this.backing.range.bind(this.backing), this.backing.getMany.bind(this.backing)];
-    this.backing.range = async (asked) => this.#weighed(await range(asked), (entries) => entries.map(({ value }) => value));
+    this.backing.range = async (asked) => {
+      this.pagesRead += 1;
+      return this.#weighed(await range(asked), (entries) => entries.map(({ value }) => value));
+    };
     this.backing.getMany = async (keys) => {
       this.keysAsked += keys.length;
       return this.#weighed(await getMany(keys), (values) => values);
@@ -71,7 +78,7 @@ export class Machine {
     this.timers.length = 0;
     this.scanTimers.length = 0;
     const clock: Clock = {
-      nowMs: () => 0,
+      nowMs: () => this.nowMs,
       nowUs: () => 0n,
       monotonicMs: () => 0,
       setTimer: (afterMs, action) => {

@@ -48,10 +48,16 @@ export const STORE_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
-    name: "filter-before-scan",
-    about: "After a start the key filter is trusted before the scan has read every key into it.",
+    name: "checkpoint-before-its-keys",
+    about: "A checkpoint with one new key is durable before the file of keys has it: after a start that key is called absent.",
     scenario: "txn",
-    edits: [{ file: STORE, search: "this.#scan !== undefined || this.#filter", replace: "this.#filter" }],
+    edits: [
+      {
+        file: "libs/store/src/stored-keys.ts",
+        search: 'this.#file.kind === "written" && this.#waiting.length > 0',
+        replace: 'this.#file.kind === "written" && this.#waiting.length > 1',
+      },
+    ],
   },
   {
     name: "tombstone-collected-too-early",
