@@ -24,7 +24,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     "@concord/proto-tools:test",
   ],
   [/^docs\/s3-operations\.md$/, "@concord/clients:test"],
-  [/^LICENSE$/, "@concord/pack:test"],
+  [/^LICENSE$|^libs\/(failure-detection|journal|logged-batch|snowflake)\/README\.md$/, "@concord/pack:test"],
   [/^(docker\/|deploy\/|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/, "@concord/deploy:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];

@@ -193,6 +193,28 @@ test("bootstrap: start: without what only tests need; another command: everythin
   assert.match(readFileSync(join(folder, "npm-ran"), "utf8"), /--omit=dev/);
 });
 
+test("bootstrap: a package is made beside what runs: build tools as locked in a folder of their own, node_modules as it was", async () => {
+  const tool = { version: "3.0.0", integrity: "sha512-e", dev: true };
+  const packages = { ...LOCKED.packages, "node_modules/esbuild": tool, "node_modules/nx": { ...tool, integrity: "sha512-n" } };
+  write("package-lock.json", JSON.stringify({ lockfileVersion: 3, packages }));
+  write("package.json", JSON.stringify({ devDependencies: { esbuild: "3.0.0", typescript: "7.0.0", "@types/node": "24.0.0" } }));
+  write("tools/pack/client.ts", 'console.log("modules", process.env.CONCORD_BUILD_MODULES);');
+  const before = readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8");
+  const first = bootstrap("client:pack", "out");
+  assert.equal(await first.exitCode, 0, first.output());
+  const build = join(folder, "node_modules/.cache/concord-build");
+  assert.match(first.output(), new RegExp(`modules ${join(build, "node_modules")}`));
+  assert.match(readFileSync(join(build, "npm-ran"), "utf8"), /^ci --ignore-scripts/);
+  const lock = JSON.parse(readFileSync(join(build, "package-lock.json"), "utf8")) as { packages: Record<string, { integrity?: string }> };
+  assert.deepEqual(Object.keys(lock.packages), ["", "node_modules/esbuild"]);
+  assert.equal(lock.packages["node_modules/esbuild"]!.integrity, "sha512-e");
+  assert.equal(existsSync(join(folder, "npm-ran")), false);
+  assert.equal(readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8"), before);
+  rmSync(join(build, "npm-ran"));
+  assert.equal(await bootstrap("client:pack", "out").exitCode, 0);
+  assert.equal(existsSync(join(build, "npm-ran")), false, "installed once");
+});
+
 test("bootstrap: start: keeps compiled modules inside node_modules; another command: does not", async () => {
   const cacheOf = 'console.log("cache", process.env.NODE_COMPILE_CACHE);';
   write("testing/constellation/src/start.ts", cacheOf);

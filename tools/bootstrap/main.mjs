@@ -1,7 +1,7 @@
 // `npm start`, `npm test` and the other commands come through here. On a fresh clone it installs what the lock file says, then it
 // runs the command on the Node version the lock file pins, whatever the system's Node is (18 or newer). Depends on nothing.
 import { spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -37,7 +37,9 @@ const COMMANDS = {
   "engines:faults": ["testing/crash/src/engine-faults.ts"],
   "client:pack": ["tools/pack/client.ts"],
   "concord:pack": ["tools/pack/concord.ts"],
+  "libs:pack": ["tools/pack/libraries.ts"],
   "image:pack": ["tools/pack/image.ts"],
+  release: ["tools/pack/release.ts"],
   "protos:release": ["tools/protos/release.ts"],
 };
 
@@ -51,6 +53,11 @@ const PINNED_NODES = {
 };
 /** Commands that run the services and nothing of what tests and tools need. */
 const RUNNING = new Set(["start", "fsck", "repair"]);
+/** Commands that run beside a started clone and bundle what it runs: what they need besides has a folder of its own. */
+const PACKING = new Set(["client:pack", "concord:pack", "libs:pack"]);
+const BUILD_FOLDER = join(ROOT, "node_modules", ".cache", "concord-build");
+const BUILD_PACKAGES = ["esbuild", "typescript", "@types/node"];
+const BUILD_NAMES = /^node_modules\/(esbuild|@esbuild\/[^/]+|typescript|@typescript\/[^/]+|@types\/node|undici-types)$/;
 /** Halves the CPU of a start; not for tests, whose coverage it would blur. */
 const CACHING = new Set([...RUNNING, "bench", "assertions"]);
 /** Compiled modules of earlier starts. */
@@ -65,6 +72,36 @@ function fail(message) {
 
 const majorOf = (version) => Number(version.replace(/^v/, "").split(".")[0]);
 
+/** npm with the packages of a lock file, in a folder that has one. */
+function npmCi(cwd, flags) {
+  const all = ["ci", "--ignore-scripts", ...flags, "--include=optional", "--no-audit", "--no-fund"];
+  const npm = process.env.npm_execpath;
+  const options = { cwd, stdio: ["ignore", "inherit", "inherit"] };
+  const viaNode = npm !== undefined && /\.c?js$/.test(npm);
+  const result = viaNode
+    ? spawnSync(process.execPath, [npm, ...all], options)
+    : spawnSync("npm", all, { ...options, shell: process.platform === "win32" });
+  if (result.status !== 0) fail(`npm ci failed${result.error === undefined ? "" : `: ${result.error.message}`}`);
+}
+
+/** esbuild and TypeScript as the lock file has them, beside the packages that may be in use: those are left alone. */
+function installBuildPackages() {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const lock = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+  const dependencies = Object.fromEntries(BUILD_PACKAGES.map((name) => [name, devDependencies[name]]));
+  const root = { name: "concord-build", version: "0.0.0", dependencies };
+  const locked = Object.entries(lock.packages).filter(([path]) => BUILD_NAMES.test(path));
+  const packages = { "": root, ...Object.fromEntries(locked.map(([path, { dev: _dev, ...entry }]) => [path, entry])) };
+  mkdirSync(BUILD_FOLDER, { recursive: true });
+  const wanted = `${JSON.stringify({ name: root.name, version: root.version, lockfileVersion: lock.lockfileVersion, requires: true, packages })}\n`;
+  const file = join(BUILD_FOLDER, "package-lock.json");
+  if (existsSync(file) && readFileSync(file, "utf8") === wanted && isInstalled(BUILD_FOLDER)) return;
+  writeFileSync(join(BUILD_FOLDER, "package.json"), JSON.stringify({ ...root, private: true }));
+  writeFileSync(file, wanted);
+  console.error(`installing ${BUILD_PACKAGES.join(", ")} into ${BUILD_FOLDER}: about 60 MB; what runs is left alone ...`);
+  npmCi(BUILD_FOLDER, []);
+}
+
 function install(forRunning) {
   const megabytes = forRunning ? INSTALLED_MB.running : INSTALLED_MB.all;
   console.error(
@@ -72,14 +109,7 @@ function install(forRunning) {
       "usually a minute or two, once per change of that file; nothing outside that folder and npm's cache is written ...",
   );
   const startedAtMs = Date.now();
-  const flags = ["ci", "--ignore-scripts", forRunning ? "--omit=dev" : "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
-  const npm = process.env.npm_execpath;
-  const options = { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] };
-  const viaNode = npm !== undefined && /\.c?js$/.test(npm);
-  const result = viaNode
-    ? spawnSync(process.execPath, [npm, ...flags], options)
-    : spawnSync("npm", flags, { ...options, shell: process.platform === "win32" });
-  if (result.status !== 0) fail(`npm ci failed${result.error === undefined ? "" : `: ${result.error.message}`}`);
+  npmCi(ROOT, [forRunning ? "--omit=dev" : "--include=dev"]);
   console.error(`installed in ${Math.round((Date.now() - startedAtMs) / 1000)} s`);
 }
 
@@ -143,8 +173,12 @@ if (script === undefined) fail(`usage: node tools/bootstrap/main.mjs ${Object.ke
 if (majorOf(process.version) < OLDEST_BOOTSTRAP_MAJOR)
   fail(`Node ${OLDEST_BOOTSTRAP_MAJOR} or newer is needed, this is ${process.version}`);
 process.chdir(ROOT);
-const forRunning = RUNNING.has(command);
+const forRunning = RUNNING.has(command) || PACKING.has(command);
 if (!isInstalled(ROOT, forRunning)) install(forRunning);
+if (PACKING.has(command) && !isInstalled(ROOT)) {
+  installBuildPackages();
+  process.env.CONCORD_BUILD_MODULES = join(BUILD_FOLDER, "node_modules");
+}
 const runtime = findRuntime();
 if (!script[0].startsWith("tools/nx/")) generate(runtime);
 run(runtime, [join(ROOT, script[0]), ...script.slice(1), ...given]);

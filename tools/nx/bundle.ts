@@ -3,7 +3,8 @@ import { spawnSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { builtinModules } from "node:module";
 import { basename, dirname, join, resolve } from "node:path";
-import { build, type Plugin } from "esbuild";
+import type { Plugin } from "esbuild";
+import { esbuild } from "./build-modules.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const WORKSPACE_SCOPE = "@concord/";
@@ -27,7 +28,7 @@ export function readManifest(folder: string): Manifest {
 export async function bundlePrograms(entries: Readonly<Record<string, string>>, folder: string): Promise<Readonly<Record<string, string>>> {
   const names = new Set<string>(LOADED_LATER);
   const threads = threadFiles();
-  await build({
+  await esbuild.build({
     absWorkingDir: ROOT,
     entryPoints: { ...entries, ...Object.fromEntries(threads.map(({ entry, path }) => [entry, path])) },
     outdir: folder,

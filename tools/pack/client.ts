@@ -2,7 +2,7 @@
 // contracts. Workspace code is bundled; grpc-js stays a dependency, as it reads files of its own.
 import { cpSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { build } from "esbuild";
+import { esbuild } from "@concord/nx-targets/build-modules";
 import { emitDeclarations } from "./declarations.ts";
 import { packCommand, packStage } from "./tarball.ts";
 
@@ -38,7 +38,7 @@ function isContract(path: string): boolean {
 
 /** Writes index.js; returns the packages it imports. */
 async function bundle(stage: string): Promise<ReadonlySet<string>> {
-  const result = await build({
+  const result = await esbuild.build({
     entryPoints: [join(ROOT, `${ENTRY}.ts`)],
     outfile: join(stage, "index.js"),
     bundle: true,

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
+import { TSC, TYPE_ROOTS } from "@concord/nx-targets/build-modules";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 
@@ -22,18 +23,17 @@ export function emitDeclarations(stage: string, entry: string, carried: Carried 
       rootDir: ROOT,
       noCheck: true,
     };
-    const typeRoots = [join(ROOT, "node_modules/@types")];
     // Found through node_modules alone they count as another package's, for which tsc writes nothing.
     const copies = Object.values(carried).map((path) => join(ROOT, `${path}.ts`));
     writeFileSync(
       config,
       JSON.stringify({
         extends: join(ROOT, "tsconfig.base.json"),
-        compilerOptions: { ...options, typeRoots },
+        compilerOptions: { ...options, typeRoots: TYPE_ROOTS },
         files: [join(ROOT, `${entry}.ts`), ...copies],
       }),
     );
-    execFileSync(process.execPath, [join(ROOT, "node_modules/typescript/bin/tsc"), "-p", config], {
+    execFileSync(process.execPath, [TSC, "-p", config], {
       stdio: ["ignore", "inherit", "inherit"],
     });
     copyDeclarations({ types: join(out, "types"), stage, carried }, entry, "index");

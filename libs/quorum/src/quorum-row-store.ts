@@ -15,6 +15,7 @@ import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from
 import {
   assert,
   ConcordError,
+  deferred,
   SEQ_NONE,
   silentMetrics,
   TIMESTAMP_ZERO,
@@ -214,7 +215,7 @@ export class QuorumRowStore implements RowStore {
     const { deadlineMs, after } = call;
     const timeoutMs = this.#remaining(deadlineMs);
     const collections = this.#collections();
-    const merged = Promise.withResolvers<readonly MergedRow[]>();
+    const merged = deferred<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
       const images = await replica.readRows(keys, timeoutMs, after);
       if (images.length !== keys.length)
@@ -246,7 +247,7 @@ export class QuorumRowStore implements RowStore {
       if (page.more && page.rows.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
       return page;
     });
-    const counted = Promise.withResolvers<readonly Answer<ReplicaPage>[]>();
+    const counted = deferred<readonly Answer<ReplicaPage>[]>();
     const onLate = (late: Answer<ReplicaPage>): void => {
       void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse, collections[late.replica]));
     };

@@ -5,6 +5,7 @@ export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } f
 export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDigests } from "./digest-thread.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
 export { CONNECTIONS_MAX, connectionLimits, type ConnectionLimits } from "./connection-limits.ts";
+export { deferred, type Deferred } from "./deferred.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";
 export type { Checksum, Environment } from "./environment.ts";
