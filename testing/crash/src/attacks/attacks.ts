@@ -6,6 +6,7 @@ import { clockAhead } from "./clock-ahead.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
+import { tokenFloods } from "./token-floods.ts";
 import { mib, type Result, runAttack } from "./target.ts";
 
 export const ATTACKS: readonly Attack[] = [
@@ -15,6 +16,7 @@ export const ATTACKS: readonly Attack[] = [
   inflatedRequests,
   unfinishedRequests,
   unreadReflection,
+  tokenFloods,
   hostileTenant,
   clockAhead,
 ];

@@ -10,12 +10,12 @@ const MIB = 1024 * 1024;
 /** How long the connection is held while the services are judged. */
 const HELD_MS = 3_000;
 
-function request(session: ClientHttp2Session, path: string, headers: object = {}): ClientHttp2Stream {
+export function request(session: ClientHttp2Session, path: string, headers: object = {}): ClientHttp2Stream {
   const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers", ...headers });
   return stream.on("error", () => undefined).resume();
 }
 
-function framed(bytes: Uint8Array, isCompressed = false): Buffer {
+export function framed(bytes: Uint8Array, isCompressed = false): Buffer {
   const prefix = Buffer.alloc(5);
   prefix[0] = isCompressed ? 1 : 0;
   prefix.writeUInt32BE(bytes.length, 1);
