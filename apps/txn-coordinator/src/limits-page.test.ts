@@ -1,6 +1,7 @@
 // The page of limits that users read is what coordinators enforce.
 import { LOCK_LIMITS } from "@concord/locks";
-import { TRANSACTION_LIMITS } from "@concord/transactions";
+import { SCHEMA_LIMITS } from "@concord/schema";
+import { HELD_BYTES_MAX, TRANSACTION_LIMITS } from "@concord/transactions";
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -23,6 +24,8 @@ test("limits: the page of libs/client/README.md: each row is the limit of that n
   const enforced: Readonly<Record<string, unknown>> = {
     ...TRANSACTION_LIMITS,
     ...LOCK_LIMITS,
+    ...SCHEMA_LIMITS,
+    HELD_BYTES_MAX,
     LOCK_KEYS_MAX,
     PAGE_ROWS_MAX,
     READ_KEYS_MAX,
@@ -32,6 +35,6 @@ test("limits: the page of libs/client/README.md: each row is the limit of that n
   };
   const section = readFileSync(README, "utf8").split("## Limits of a transaction")[1]!.split("\n## ")[0]!;
   const rows = [...section.matchAll(ROW)];
-  assert.equal(rows.length, 13);
+  assert.equal(rows.length, 17);
   for (const [, name, value] of rows) assert.equal(Number(value), enforced[name!], name);
 });

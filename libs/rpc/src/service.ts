@@ -48,6 +48,8 @@ export interface SessionContext {
 
 export interface HandlerContext extends CallContext {
   readonly caller: Caller;
+  /** Whose shares the call takes. */
+  readonly owner: CallOwner;
   /** Undefined: the call came as a unary one. */
   readonly session: SessionContext | undefined;
   /** Of this call, when it is traced: what it leads to is part of it. */
@@ -128,7 +130,6 @@ export interface Operation {
 
 /** The context of a call with what becomes of its end. */
 export interface RunContext extends HandlerContext {
-  readonly owner: CallOwner;
   /** Of its caller, undefined when it sent none. */
   readonly traceparent: string | undefined;
   /** Undefined over transports that name no calls. */

@@ -4,6 +4,7 @@ import type { LockLimits } from "@concord/locks";
 import type { IdleMarks } from "./idle-marks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
+import type { TransactionMemory } from "./transaction-memory.ts";
 
 /** The fixed settings of one group's master. Times in milliseconds. */
 export interface GroupSettings {
@@ -47,6 +48,8 @@ export interface GroupContext {
   readonly marks: IdleMarks;
   /** Of all groups of this coordinator. */
   readonly largeCommits: LargeCommits;
+  /** Of all groups of this coordinator. */
+  readonly memory: TransactionMemory;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;
 }

@@ -12,6 +12,8 @@ export interface TransactionLimits {
   readonly writesPerTransactionMax: number;
   /** Approximate bytes of the writes one transaction may buffer. */
   readonly bytesPerTransactionMax: number;
+  /** Bytes one transaction may hold: rows read under its locks, its writes, its last answers. */
+  readonly heldBytesPerTransactionMax: number;
   /** Rows one transaction may read, by key, range and index together. */
   readonly rowsReadPerTransactionMax: number;
   /** Operations of one transaction that wait for an earlier one. */
@@ -56,6 +58,7 @@ export const TRANSACTION_LIMITS: TransactionLimits = {
   openTransactionsMax: 10_000,
   writesPerTransactionMax: 5_000,
   bytesPerTransactionMax: 512 * 1024,
+  heldBytesPerTransactionMax: 8 * 1024 * 1024,
   rowsReadPerTransactionMax: 20_000,
   operationsQueuedMax: 64,
   answersKeptMax: 4,
@@ -88,6 +91,15 @@ export const LARGE_COMMITS_LESS = 0.7;
 export const LARGE_RETRY_MS_MIN = 100;
 export const LARGE_RETRY_MS_MAX = 5_000;
 
+/** Bytes held by all open transactions of one coordinator, shared fairly by callers and their connections; above it OVERLOADED. */
+export const HELD_BYTES_MAX = 64 * 1024 * 1024;
+/** Bytes of one transaction that are not counted among them, since `openTransactionsMax` bounds them; most transactions hold less. */
+export const HELD_BYTES_FREE = 4 * 1024;
+/** Bytes are taken from the shared count in steps, so that it costs little. */
+export const HELD_BYTES_STEP = 16 * 1024;
+/** When a transaction that found no memory may be repeated. */
+export const HELD_RETRY_MS = 250;
+
 /** Ids whose outcomes are kept after their slices of time were read; whole slices go, the oldest first. */
 export const OUTCOME_IDS_KEPT_MAX = 65_536;
 /** Outcome rows in one page of a slice: each has the outcomes of a flush. */
@@ -107,6 +119,7 @@ export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
 /** A master that hands its group over looks this often whether anything is still open. */
 export const FINISH_POLL_MS = 2;
 
+assert(TRANSACTION_LIMITS.heldBytesPerTransactionMax * 4 <= HELD_BYTES_MAX, "one transaction leaves memory to others");
 assert(TRANSACTION_LIMITS.flushBytesMax < ENTRY_BYTES_MAX, "a log entry holds the largest flush");
 assert(TRANSACTION_LIMITS.trimEveryBytes + ENTRY_BYTES_MAX <= TAIL_BYTES_MAX, "the log is trimmed before a replica's tail is full");
 assert(TRANSACTION_LIMITS.markIdleMs < TRANSACTION_LIMITS.markAloneMs, "a mark leaves with another group's append before it leaves alone");

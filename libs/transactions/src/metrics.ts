@@ -7,6 +7,12 @@ export const TRANSACTION_METRICS: readonly MetricDefinition[] = [
   { name: "txn_unapplied_rows", kind: "gauge", help: "Logged rows answered from memory until they are applied", labels: ["group"] },
   { name: "txn_commit_queue", kind: "gauge", help: "Commits that wait for the next flush", labels: ["group"] },
   {
+    name: "txn_held_bytes",
+    kind: "gauge",
+    help: "Bytes held by open transactions of all groups, beyond the first 4 KiB of each",
+    labels: [],
+  },
+  {
     name: "txn_flush_transactions",
     kind: "histogram",
     help: "Transactions per flush",

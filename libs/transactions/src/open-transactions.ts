@@ -93,6 +93,7 @@ export class OpenTransactions {
     assert(!transaction.hasLocks, "what ends is decided before its locks go");
     this.#open.delete(transaction.id);
     transaction.leave();
+    transaction.heldBytes.end();
   }
 
   #tick(): void {

@@ -1,6 +1,6 @@
 import type { Row, RowImage, RowKey, RowRange } from "@concord/ports";
 import { liveRow, newestTimestamp } from "@concord/rows";
-import { assert, ConcordError, spanOver, TIMESTAMP_ZERO, type Clock, type Span } from "@concord/runtime";
+import { assert, ConcordError, spanOver, TIMESTAMP_ZERO, toConcordError, type Clock, type Span } from "@concord/runtime";
 import type { LockMode } from "@concord/locks";
 import {
   baseKeyOf,
@@ -19,7 +19,7 @@ import type { GroupSettings } from "./group-context.ts";
 import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import { ANSWER_MARGIN_MS } from "./limits.ts";
-import { approximateBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
+import { approximateBytes, approximateImageBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** What the operations of all transactions of a serving master share. */
@@ -114,6 +114,7 @@ export class TransactionOperations {
     this.#transaction.requireOpen();
     assert(locks.isRangeLocked(partitionText(range.table, range.partition)), "TXD6: a range is read while it is locked");
     const page = await this.#range(range, this.#transaction.pending.imagesOfTable(range.table));
+    for (const image of page.rows) this.#transaction.heldBytes.addAnswer(approximateImageBytes(image));
     return { rows: page.rows.map((image) => this.#row(image)!), next: page.next };
   }
 
@@ -136,7 +137,9 @@ export class TransactionOperations {
       const page = await this.#scan(definition, { index: first.index, range: part });
       for (const image of page.rows) {
         const row = baseRowOf(definition, first.index, this.#row(image)!);
-        if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
+        if (!found.every((keys) => keys.has(keyText(row.key)))) continue;
+        transaction.heldBytes.addAnswer(approximateImageBytes(image));
+        rows.push(row);
       }
       assert(rows.length <= limit, "a page of an index query is bounded");
       after = page.next;
@@ -275,7 +278,11 @@ export class TransactionOperations {
     let after: RowRange["after"];
     do {
       const page = await this.#scan(definition, { index: scan.index, range: after === undefined ? range : { ...range, after } });
-      for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, scan.index, image.key)));
+      for (const image of page.rows) {
+        const text = keyText(baseKeyOf(definition, scan.index, image.key));
+        this.#transaction.heldBytes.addAnswer(text.length);
+        keys.add(text);
+      }
       after = page.next;
     } while (after !== undefined);
     return keys;
@@ -300,14 +307,24 @@ export class TransactionOperations {
     if (known !== undefined) return known;
     const locked = locks.holds(id, text, "shared");
     const cached = committed.peek(key, text);
-    if (cached !== "ask") return this.#noted(text, cached, locked);
+    if (cached !== "ask") return this.#notedNow(text, cached, locked);
     const transaction = this.#transaction;
     const read = committed.read(key, text, () => locked && transaction.hasLocks).then((image) => this.#noted(text, image, locked));
     return this.#span === undefined ? read : spanOver(this.#span.child("row read"), read);
   }
 
+  /** A refusal is a rejection: the caller collects the reads of a page before it waits for them. */
+  #notedNow(text: string, image: RowImage, locked: boolean): RowImage | Promise<RowImage> {
+    try {
+      return this.#noted(text, image, locked);
+    } catch (thrown) {
+      return Promise.reject(toConcordError(thrown));
+    }
+  }
+
   #noted(text: string, image: RowImage, locked: boolean): RowImage {
-    if (locked) this.#transaction.held.set(text, image);
+    if (locked) this.#transaction.hold(text, image);
+    else this.#transaction.heldBytes.addAnswer(approximateImageBytes(image));
     this.#noteRead(image);
     return image;
   }

@@ -160,6 +160,16 @@ function emptyLike(key: RowKey): RowImage {
   return { key, deletedAtUs: undefined, markerUs: undefined, cells: new Map() };
 }
 
+/** About the bytes an image takes in memory. */
+export function approximateImageBytes(image: RowImage): number {
+  let held = 64;
+  for (const [column, { value }] of image.cells) {
+    held += column.length + 32;
+    if (value !== null && (value.kind === "text" || value.kind === "blob")) held += value.value.length;
+  }
+  return held;
+}
+
 /** About the bytes a write takes in memory and in the log. */
 export function approximateBytes(write: RowWrite): number {
   let bytes = 64;

@@ -31,7 +31,9 @@ import { RowReader } from "./row-reader.ts";
 import { StoredOutcomes } from "./stored-outcomes.ts";
 import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
-import { limitExceeded, Transaction } from "./transaction.ts";
+import { limitExceeded } from "./transaction-limit.ts";
+import { HeldBytes, OWN_TRANSACTIONS, type TransactionOwner } from "./transaction-memory.ts";
+import { Transaction } from "./transaction.ts";
 
 /** One call of a client about one transaction. */
 export interface OperationCall {
@@ -44,6 +46,8 @@ export interface OperationCall {
   readonly deadlineAtMs: number;
   /** Of the call, when it is traced. */
   readonly span?: Span | undefined;
+  /** Whose memory an opening transaction takes; undefined: Concord's own. */
+  readonly owner?: TransactionOwner | undefined;
 }
 
 export interface StartOptions {
@@ -82,6 +86,9 @@ const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
 
 /** What a call says of itself to those that work for it. */
 type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
+
+/** Where a one-statement transaction comes from. */
+export type Origin = Pick<OperationCall, "span" | "owner">;
 
 /** A one-statement transaction on its way. */
 interface Execution {
@@ -170,7 +177,7 @@ export class ServingMaster {
     if (number !== 1) throw new ConcordError("SEQUENCE_GAP", `a transaction opens with operation 1, not ${number}`);
     const recent = this.#recent.get(id);
     if (recent !== undefined) throw endedError(recent);
-    const transaction = this.#admit(id, options.firstStartMs, options.lifetimeMs);
+    const transaction = this.#admit(id, call.owner, options);
     return this.#ordered(transaction, call, () => {
       try {
         const answer = this.#lockFirst(transaction, call, options);
@@ -249,7 +256,7 @@ export class ServingMaster {
   }
 
   /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
-  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number, span?: Span): Promise<CommitToken> {
+  async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number, origin: Origin = {}): Promise<CommitToken> {
     const payload = payloadOf(writes);
     const running = this.#executions.get(id);
     if (running !== undefined) {
@@ -261,10 +268,10 @@ export class ServingMaster {
     const known = await this.#outcomes.decided(id);
     if (known !== undefined) return this.#outcomes.answerOf(known, payload);
     // Others may have spoken for the id while its row was read: look again.
-    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, span);
+    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, origin);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
-    const transaction = this.#admit(id, undefined, undefined);
-    const answer = this.#execute(transaction, payload, { deadlineAtMs, span }).finally(() => this.#executions.delete(id));
+    const transaction = this.#admit(id, origin.owner, { firstStartMs: undefined, lifetimeMs: undefined });
+    const answer = this.#execute(transaction, payload, { deadlineAtMs, span: origin.span }).finally(() => this.#executions.delete(id));
     this.#executions.set(id, { digest: payload.digest, answer });
     return answer;
   }
@@ -353,6 +360,7 @@ export class ServingMaster {
     const { clock, metrics, settings } = this.#context;
     transaction.heard(clock.monotonicMs(), call.sessionId);
     return transaction.order.run(call.number, () => {
+      transaction.heldBytes.beginAnswer(call.number);
       if (call.deadlineAtMs > clock.monotonicMs()) return operation();
       // What follows may count on it: the transaction ends (I9).
       metrics.count("txn_work_dropped_total", 1, { group: settings.group, kind: "operation" });
@@ -398,8 +406,12 @@ export class ServingMaster {
   }
 
   /** Checks that an id may open now and opens it. */
-  #admit(id: TimeId, firstStartMs: number | undefined, lifetimeMs: number | undefined): Transaction {
-    const { settings, clock } = this.#context;
+  #admit(
+    id: TimeId,
+    owner: TransactionOwner = OWN_TRANSACTIONS,
+    { firstStartMs, lifetimeMs }: Pick<StartOptions, "firstStartMs" | "lifetimeMs">,
+  ): Transaction {
+    const { settings, clock, memory } = this.#context;
     if (this.#draining)
       throw new ConcordError("DRAINING", "this coordinator hands the group over or is shutting down; repeat the transaction");
     const aheadMs = timeIdMs(id) - clock.nowMs();
@@ -417,6 +429,7 @@ export class ServingMaster {
       nowMs: clock.monotonicMs(),
       lifetimeMs: Math.min(lifetimeMs ?? settings.lifetimeMs, settings.lifetimeMs),
       limits: settings.limits,
+      heldBytes: new HeldBytes(memory, owner, settings.limits),
     });
     this.#open.add(transaction);
     return transaction;
@@ -571,5 +584,6 @@ export class ServingMaster {
     metrics.gauge("txn_lock_waits", stats.lockWaits, labels);
     metrics.gauge("txn_unapplied_rows", stats.unappliedRows, labels);
     metrics.gauge("txn_commit_queue", stats.queued, labels);
+    metrics.gauge("txn_held_bytes", this.#context.memory.used);
   }
 }

@@ -4,7 +4,9 @@ import type { CommitToken } from "./flush.ts";
 import type { LargeCommit, LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
-import { PendingRows } from "./pending-rows.ts";
+import { approximateImageBytes, PendingRows } from "./pending-rows.ts";
+import { limitExceeded } from "./transaction-limit.ts";
+import type { HeldBytes } from "./transaction-memory.ts";
 
 /** A call that waits for a commit's decision; after `answerByMs` (monotonic) it gets OUTCOME_UNKNOWN. */
 export interface DecisionWaiter {
@@ -32,6 +34,7 @@ export interface TransactionOpening {
   readonly nowMs: number;
   readonly lifetimeMs: number;
   readonly limits: TransactionLimits;
+  readonly heldBytes: HeldBytes;
 }
 
 /** One transaction at its group's master: what it holds and has buffered. Decides nothing by itself. */
@@ -45,6 +48,7 @@ export class Transaction {
   readonly pending = new PendingRows();
   /** Committed images read under a lock of ours: they cannot change while it is held. */
   readonly held = new Map<string, RowImage>();
+  readonly heldBytes: HeldBytes;
   state: TransactionState = { kind: "open" };
   /** A key that was found to be of the group. */
   ownKey: RowKey | undefined;
@@ -68,6 +72,7 @@ export class Transaction {
     this.epoch = opening.epoch;
     this.endsAtMs = opening.nowMs + opening.lifetimeMs;
     this.lastHeardMs = opening.nowMs;
+    this.heldBytes = opening.heldBytes;
     this.order = new OperationOrder(opening.limits.answersKeptMax, opening.limits.operationsQueuedMax);
   }
 
@@ -116,6 +121,12 @@ export class Transaction {
     return wait.then(() => large.goesOn());
   }
 
+  /** Keeps an image that was read under a lock. LIMIT_EXCEEDED, OVERLOADED: it was not kept. */
+  hold(text: string, image: RowImage): void {
+    if (!this.held.has(text)) this.heldBytes.add(text.length + approximateImageBytes(image));
+    this.held.set(text, image);
+  }
+
   countRead(rows: number, limits: TransactionLimits): void {
     assert(rows >= 0, "what was read only grows");
     if (this.rowsRead + rows > limits.rowsReadPerTransactionMax) {
@@ -132,11 +143,8 @@ export class Transaction {
     if (this.writeBytes + bytes > limits.bytesPerTransactionMax) {
       throw limitExceeded("bytesPerTransactionMax", limits.bytesPerTransactionMax, "buffers more bytes");
     }
+    this.heldBytes.add(bytes);
     this.writeCount += count;
     this.writeBytes += bytes;
   }
-}
-
-export function limitExceeded(limit: string, value: number, what: string): ConcordError {
-  return new ConcordError("LIMIT_EXCEEDED", `the transaction ${what} than ${value}`, { metadata: { limit, value: String(value) } });
 }

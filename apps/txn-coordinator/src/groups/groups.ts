@@ -3,7 +3,7 @@ import { assignable, type MemberLists, type RecordedList } from "@concord/owners
 import type { RowKey } from "@concord/ports";
 import { ConcordError, ERRORS, newTimeId, sleep, toConcordError, type Epoch, type StartWaits, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
-import { IdleMarks, LargeCommits, TransactionGroup, type GroupContext, type GroupSettings } from "@concord/transactions";
+import { IdleMarks, LargeCommits, TransactionGroup, TransactionMemory, type GroupContext, type GroupSettings } from "@concord/transactions";
 import {
   HAND_OVER_MS,
   LIST_TIMEOUT_MS,
@@ -22,7 +22,7 @@ import { Standing } from "./standing.ts";
 import { warmUp } from "./warm-up.ts";
 
 /** What all groups share, and who serves them. */
-export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits"> {
+export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits" | "memory"> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first that may serve groups serves the system group. */
   readonly lists: MemberLists<RecordedList>;
@@ -44,6 +44,7 @@ export class Groups {
   readonly #standing: Standing;
   readonly #marks: IdleMarks;
   readonly #largeCommits: LargeCommits;
+  readonly #memory = new TransactionMemory();
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   readonly #queued: QueuedOpens;
@@ -163,7 +164,7 @@ export class Groups {
     this.#standing.mapRead(map);
     await Promise.all(map.groups.map(({ id }) => this.#begin(id, signal)));
     if (this.#own.size === 0)
-      void warmUp({ ...this.#options, marks: this.#marks, largeCommits: this.#largeCommits }, this.#stopping.signal);
+      void warmUp({ ...this.#options, marks: this.#marks, largeCommits: this.#largeCommits, memory: this.#memory }, this.#stopping.signal);
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */
@@ -348,6 +349,7 @@ export class Groups {
       ...this.#options,
       marks: this.#marks,
       largeCommits: this.#largeCommits,
+      memory: this.#memory,
       settings: { ...settings, group: id, owns },
     });
     this.#own.set(id, group);

@@ -15,7 +15,7 @@ export function executeHandler(coordinator: Context): Handler<TransactionService
     const id = timeIdFromBytes(request.transactionId);
     const writes = await writesOf(coordinator, request);
     const group = coordinator.groups.groupOf(writes[0]!.write.key, request.groupMapVersion);
-    return { token: tokenToWire(await group.serving("unknown").execute(id, writes, context.deadlineAtMs, context.span)) };
+    return { token: tokenToWire(await group.serving("unknown").execute(id, writes, context.deadlineAtMs, context)) };
   };
 }
 

@@ -23,6 +23,7 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
     sessionId: groups.watchSession(context.session),
     deadlineAtMs: context.deadlineAtMs,
     span: context.span,
+    owner: context.owner,
   };
 }
 

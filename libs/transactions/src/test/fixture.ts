@@ -41,14 +41,17 @@ import assert from "node:assert/strict";
 import {
   IdleMarks,
   LargeCommits,
+  TransactionMemory,
   TransactionGroup,
   TRANSACTION_LIMITS,
   type CommitToken,
   type GroupContext,
   type GroupSettings,
+  type OperationCall,
   type TableWrite,
   type TransactionLimits,
   type TransactionOperations,
+  type TransactionOwner,
 } from "../index.ts";
 
 export const START_MS = 1_800_000_000_000;
@@ -373,6 +376,7 @@ export interface FixtureOptions {
   readonly limits?: Partial<TransactionLimits>;
   readonly lockLimits?: Partial<LockLimits>;
   readonly settings?: Partial<GroupSettings>;
+  readonly heldBytesMax?: number;
   /** The log's replicas apply rows; the owner does when not given. */
   readonly appliesRows?: boolean;
   /** A replica in this process has the rows, as far as it has applied the log: `localSeq`. */
@@ -393,11 +397,15 @@ export class TestFixture {
   #randomState = 7;
   #sequence = 0;
 
+  /** Of all its masters. */
+  readonly memory: TransactionMemory;
+
   /** With what the storage refuses new data. */
   noSpace: ConcordError | undefined;
 
   constructor(options: FixtureOptions = {}) {
     this.#options = options;
+    this.memory = new TransactionMemory(options.heldBytesMax);
     this.log = new FakeLog(options.appliesRows === true ? (rows) => this.rows.put(rows) : undefined);
   }
 
@@ -427,6 +435,7 @@ export class TestFixture {
       settings,
       marks: new IdleMarks(this.clock),
       largeCommits: new LargeCommits(this.clock),
+      memory: this.memory,
       noSpace: () => this.noSpace,
       clock: this.clock,
       random,
@@ -487,8 +496,8 @@ export class Client {
     this.group = group;
   }
 
-  begin(id: TimeId = this.fixture.id(), sessionId?: number): Session {
-    return new Session(this, id, sessionId);
+  begin(id: TimeId = this.fixture.id(), sessionId?: number, owner?: TransactionOwner): Session {
+    return new Session(this, id, sessionId, owner);
   }
 
   deadline(ms = 10_000): number {
@@ -505,19 +514,18 @@ export class Session {
   readonly client: Client;
   readonly id: TimeId;
   readonly sessionId: number | undefined;
+  readonly owner: TransactionOwner | undefined;
   number = 0;
 
-  constructor(client: Client, id: TimeId, sessionId: number | undefined) {
+  constructor(client: Client, id: TimeId, sessionId: number | undefined, owner?: TransactionOwner) {
+    this.owner = owner;
     this.client = client;
     this.id = id;
     this.sessionId = sessionId;
   }
 
-  call(
-    number = (this.number += 1),
-    deadlineMs = 10_000,
-  ): { id: TimeId; number: number; sessionId: number | undefined; deadlineAtMs: number } {
-    return { id: this.id, number, sessionId: this.sessionId, deadlineAtMs: this.client.deadline(deadlineMs) };
+  call(number = (this.number += 1), deadlineMs = 10_000): OperationCall {
+    return { id: this.id, number, sessionId: this.sessionId, deadlineAtMs: this.client.deadline(deadlineMs), owner: this.owner };
   }
 
   async start(
