@@ -27,13 +27,20 @@ fs.mkdirSync("node_modules", { recursive: true });
 fs.copyFileSync("package-lock.json", "node_modules/.package-lock.json");
 `;
 
+/** Generous: the machine may be busy with others. */
+const SAYS_MS_MAX = 60_000;
+
 let folder = "";
 let children: ChildProcess[] = [];
+let texts: (() => string)[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "concord-bootstrap-"));
   children = [];
+  texts = [];
   mkdirSync(join(folder, "tools/bootstrap"), { recursive: true });
   for (const file of ["main.mjs", "installed.mjs"]) cpSync(join(import.meta.dirname, file), join(folder, "tools/bootstrap", file));
+  const follow = "testing/constellation/src/follow-parent.mjs";
+  write(follow, readFileSync(join(import.meta.dirname, "../..", follow), "utf8"));
   write("testing/constellation/src/start.ts", COMMAND);
   write("tools/protos/generate.ts", 'require("node:fs").appendFileSync("generated", "once\\n");');
   write("npm.cjs", NPM);
@@ -42,8 +49,18 @@ beforeEach(() => {
 });
 afterEach(() => {
   for (const child of children) child.kill("SIGKILL");
+  for (const text of texts) for (const [, pid] of text().matchAll(/^pid (\d+)$/gm)) endIfAlive(Number(pid));
   rmSync(folder, { recursive: true });
 });
+
+/** A command that outlived the bootstrap. */
+function endIfAlive(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended, as it should.
+  }
+}
 
 function write(path: string, text: string): void {
   mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -52,7 +69,7 @@ function write(path: string, text: string): void {
 
 interface Run {
   readonly child: ChildProcess;
-  /** Resolves when the output has the text, rejects when it ends without. */
+  /** Resolves when the output has the text, rejects when it ends without, or lacks it for too long. */
   says(text: string): Promise<void>;
   readonly exitCode: Promise<number | null>;
   output(): string;
@@ -63,6 +80,7 @@ function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = 
   children.push(child);
   let text = "";
   const collect = (chunk: Buffer): void => void (text += chunk.toString());
+  texts.push(() => text);
   child.stdout.on("data", collect);
   child.stderr.on("data", collect);
   return {
@@ -71,8 +89,13 @@ function run(program: string, args: readonly string[], env: NodeJS.ProcessEnv = 
     exitCode: new Promise((resolve) => child.on("close", (code) => resolve(code))),
     says: (wanted) =>
       new Promise((resolve, reject) => {
+        const late = setTimeout(() => reject(new Error(`no "${wanted}" after ${SAYS_MS_MAX / 1000} s:\n${text}`)), SAYS_MS_MAX);
         child.on("close", () => reject(new Error(`ended without "${wanted}":\n${text}`)));
-        const look = (): void => void (text.includes(wanted) && resolve());
+        const look = (): void => {
+          if (!text.includes(wanted)) return;
+          clearTimeout(late);
+          resolve();
+        };
         child.stdout.on("data", look);
         look();
       }),
@@ -251,6 +274,13 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     assert.match(started.output(), new RegExp(`got ${signal}`));
   });
 }
+
+test("bootstrap: it is killed: the command is stopped", async () => {
+  const started = bootstrap("start");
+  await started.says("pid");
+  started.child.kill("SIGKILL");
+  await started.says("got SIGTERM");
+});
 
 test("bootstrap: the npm that started it is killed: the command is stopped", async () => {
   const npm = `require("node:child_process").spawn("sh", ["-c", "${process.execPath} tools/bootstrap/main.mjs start; true"], { stdio: "inherit" })`;

@@ -4,11 +4,13 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { delimiter, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { isInstalled } from "./installed.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 const BIN = join(ROOT, "node_modules", ".bin");
+/** Loaded into the command: it stops when this process is gone, however it ended. */
+const FOLLOW_PARENT = pathToFileURL(join(ROOT, "testing/constellation/src/follow-parent.mjs")).href;
 const OLDEST_BOOTSTRAP_MAJOR = 18;
 const OLDEST_RUNTIME_MAJOR = 24;
 const PARENT_CHECK_INTERVAL_MS = 500;
@@ -140,11 +142,21 @@ function starters() {
 function run(runtime, args) {
   const env = { ...process.env, PATH: [dirname(runtime), BIN, process.env.PATH].join(delimiter) };
   if (CACHING.has(command)) env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
-  const child = spawn(runtime, args, { cwd: process.cwd(), env, stdio: "inherit", detached: process.platform !== "win32" });
+  const child = spawn(runtime, ["--import", FOLLOW_PARENT, ...args], {
+    cwd: process.cwd(),
+    env,
+    stdio: ["inherit", "inherit", "inherit", "ipc"],
+    detached: process.platform !== "win32",
+  });
   for (const signal of FORWARDED_SIGNALS) process.on(signal, () => child.kill(signal));
   const startedBy = starters();
-  const watch = () => starters() !== startedBy && child.kill("SIGTERM");
-  if (process.env.npm_lifecycle_event !== undefined) setInterval(watch, PARENT_CHECK_INTERVAL_MS).unref();
+  const watch = setInterval(() => {
+    if (starters() === startedBy) return;
+    // Once: a second signal would end the command before it has drained.
+    clearInterval(watch);
+    child.kill("SIGTERM");
+  }, PARENT_CHECK_INTERVAL_MS).unref();
+  if (process.env.npm_lifecycle_event === undefined) clearInterval(watch);
   child.on("error", (error) => fail(`cannot run ${runtime}: ${error.message}`));
   child.on("exit", (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]));
 }
