@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -45,6 +45,36 @@ test("constellation: a node ends while starting: refused with the tail of its lo
   const broken = start("broken", { environment: { "storage-proxy-2": { FAKE_EXIT: "3" } } });
   await assert.rejects(broken, /storage-proxy-2 ended before it was ready[^]*the disk is on fire/);
   await (await start("broken")).stop();
+});
+
+test("constellation: a node waits longer than any limit: what it waits for is reported, and the start goes on", async () => {
+  const awaited = join(root, "awaited");
+  const lines: string[] = [];
+  const onProgress = (line: string): void => {
+    lines.push(line);
+    if (line.includes("waits for")) writeFileSync(awaited, "");
+  };
+  const environment = { "storage-proxy-2": { FAKE_WAITS_FOR: awaited } };
+  const running = await start("waiting", { environment, onProgress, reportMs: 1, readyTimeoutMs: Infinity, silenceMsMax: 60_000 });
+  await running.stop();
+  assert.ok(
+    lines.some((line) => /^storage-proxy-2 after \d+ s: not ready: the start waits for .*awaited$/.test(line)),
+    lines.join("\n"),
+  );
+});
+
+test("constellation: a node waits longer than the given limit: refused with what it waits for, nothing left running", async () => {
+  const environment = { "storage-proxy-2": { FAKE_WAITS_FOR: join(root, "never") } };
+  const waiting = start("limited", { environment, readyTimeoutMs: 1 });
+  await assert.rejects(waiting, /storage-proxy-\d is not ready after 0.001 s: /);
+  await (await start("limited")).stop();
+});
+
+test("constellation: a node that hangs in its start, without a limit: refused, nothing left running", async () => {
+  const environment = { "storage-proxy-2": { FAKE_HANGS: "1" } };
+  const hanging = start("hanging", { environment, readyTimeoutMs: Infinity, silenceMsMax: 5_000 });
+  await assert.rejects(hanging, /storage-proxy-\d neither answered, used CPU nor logged for 5 s/);
+  await (await start("hanging")).stop();
 });
 
 test("constellation: told to stop while it starts: what runs is drained, no crash is reported, the folder is free", async () => {

@@ -26,7 +26,8 @@ const PROGRAMS: Readonly<Record<Service, string>> = {
   "dedup-worker": fileURLToPath(import.meta.resolve("@concord/dedup-worker/main")),
   concord: fileURLToPath(import.meta.resolve("@concord/concord/main")),
 };
-export const READY_TIMEOUT_MS = 60_000;
+/** Tests and loads end after it; `npm start` waits as long as the nodes give signs of life. */
+export const READY_TIMEOUT_MS = 180_000;
 
 /** Transactions and batches; the other services need naming. */
 const MEMBERS_DEFAULT: Members = { "storage-proxy": 3, "txn-coordinator": 3 };
@@ -52,7 +53,11 @@ export interface ConstellationOptions {
   readonly launcher?: readonly string[] | undefined;
   /** The programs to run instead of the apps' own. */
   readonly programs?: Partial<Record<Service, string>>;
+  /** How long a node may take until it is ready, READY_TIMEOUT_MS when not given; Infinity: as long as it gives signs of life. */
   readonly readyTimeoutMs?: number;
+  /** Wait before it is first reported what a node waits for, and longest silence of a node that starts: see NodeProcess. */
+  readonly reportMs?: number;
+  readonly silenceMsMax?: number;
   /** Aborted: a start that is not done drains what runs and fails with the signal's reason. */
   readonly signal?: AbortSignal;
   readonly onProgress?: (line: string) => void;
@@ -187,13 +192,14 @@ class RunningConstellation implements Constellation {
     return this.nodes.flatMap((node) => (node.httpAddress === undefined ? [] : [`http://${node.httpAddress}`]));
   }
 
-  async start({ environment = {}, nodeArguments = {}, onProgress = () => undefined, readyTimeoutMs }: ConstellationOptions): Promise<void> {
+  async start(options: ConstellationOptions): Promise<void> {
+    const { environment = {}, nodeArguments = {}, onProgress = () => undefined, readyTimeoutMs, reportMs, silenceMsMax } = options;
     this.#readyTimeoutMs = readyTimeoutMs ?? READY_TIMEOUT_MS;
     for (const node of this.#processes.values()) node.spawn(environment[node.plan.name], nodeArguments[node.plan.name]);
     this.#remember();
     await Promise.all(
       [...this.#processes.values()].map(async (node) => {
-        await node.ready(this.#readyTimeoutMs);
+        await node.ready({ timeoutMs: this.#readyTimeoutMs, onWait: onProgress, reportMs, silenceMsMax });
         onProgress(`${node.plan.name} is ready`);
       }),
     );
@@ -213,7 +219,7 @@ class RunningConstellation implements Constellation {
     const node = this.process(name);
     node.spawn(environment);
     this.#remember();
-    await node.ready(this.#readyTimeoutMs);
+    await node.ready({ timeoutMs: this.#readyTimeoutMs });
   }
 
   async stop(): Promise<void> {

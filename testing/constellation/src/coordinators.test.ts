@@ -87,7 +87,7 @@ async function addFourth(t: TestContext, load: ListLoad): Promise<void> {
   const { code, out } = await command("add", NAME, fourth.plan.address, "dc1");
   assert.equal(code, 0, out);
   assert.match(out, /txn-coordinator-4 127\.0\.0\.1:\d+ dc1 member/);
-  await fourth.ready(READY_MS);
+  await fourth.ready({ timeoutMs: READY_MS });
   await until("the fourth is a master", async () => (await groupsOf(NAME)).own.length > 0);
   await load.commitsSince((await groupsOf(NAME)).all, performance.now());
   t.diagnostic(`added: longest pause of a group ${load.longestGapMs(since).toFixed(0)} ms`);

@@ -1,13 +1,19 @@
 // One node as a process of the operating system: started, watched, killed, drained.
 import { spawn, type ChildProcess } from "node:child_process";
-import { closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import type { NodePlan } from "./layout.ts";
+import { cpuSeconds } from "./process-usage.ts";
 
 const FOLLOW_PARENT = pathToFileURL(join(import.meta.dirname, "follow-parent.mjs")).href;
 const READY_POLL_MS = 25;
+/** Wait before the first report about a node that is not ready; each later one waits twice as long, up to the second. */
+const REPORT_MS_MIN = 5_000;
+const REPORT_MS_MAX = 60_000;
+/** A start in which the process neither answers, uses CPU nor logs for this long has failed. */
+const SILENCE_MS_MAX = 60_000;
 const LOG_TAIL_LINES = 20;
 /** After SIGTERM a node may take this long; then it is killed. */
 export const DRAIN_MS_MAX = 15_000;
@@ -15,6 +21,15 @@ export const DRAIN_MS_MAX = 15_000;
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
+}
+
+export interface ReadyOptions {
+  /** Fails when the node is not ready by then; Infinity waits as long as the process gives signs of life. */
+  readonly timeoutMs: number;
+  /** Reports what the node waits for, at growing intervals. */
+  readonly onWait?: ((line: string) => void) | undefined;
+  readonly reportMs?: number | undefined;
+  readonly silenceMsMax?: number | undefined;
 }
 
 type State =
@@ -90,15 +105,36 @@ export class NodeProcess {
     void exited.then((exit) => this.#onExit(child, exit));
   }
 
-  /** Resolves when /readyz says yes; fails with the tail of the log when the process ends before or the time is up. */
-  async ready(timeoutMs: number): Promise<void> {
-    const giveUpAt = performance.now() + timeoutMs;
+  /**
+   * Resolves when /readyz says yes; fails with the tail of the log when the process ends before, the time is up or the process gives no sign of
+   * life: no answer, no CPU used, no line logged.
+   */
+  async ready({ timeoutMs, onWait, reportMs = REPORT_MS_MIN, silenceMsMax = SILENCE_MS_MAX }: ReadyOptions): Promise<void> {
+    const { name } = this.plan;
+    const startedAtMs = performance.now();
+    let [seen, seenAtMs, reportAtMs, pauseMs] = ["", startedAtMs, startedAtMs + reportMs, reportMs];
     for (;;) {
-      if (this.#state.kind === "stopped") throw new Error(`${this.plan.name} ended before it was ready\n${this.logTail()}`);
-      if (await answersReady(this.plan.adminAddress)) return;
-      if (performance.now() > giveUpAt) throw new Error(`${this.plan.name} is not ready after ${timeoutMs / 1000} s\n${this.logTail()}`);
+      if (this.#state.kind === "stopped") throw new Error(`${name} ended before it was ready\n${this.logTail()}`);
+      const answer = await readinessOf(this.plan.adminAddress);
+      if (answer.kind === "ready") return;
+      const nowMs = performance.now();
+      const life = this.#signOfLife();
+      if (answer.kind === "waits" || life !== seen) [seen, seenAtMs] = [life, nowMs];
+      const waits = answer.kind === "waits" ? answer.text : "does not answer yet";
+      if (nowMs - startedAtMs > timeoutMs) throw new Error(`${name} is not ready after ${timeoutMs / 1000} s: ${waits}\n${this.logTail()}`);
+      if (nowMs - seenAtMs > silenceMsMax)
+        throw new Error(`${name} neither answered, used CPU nor logged for ${silenceMsMax / 1000} s\n${this.logTail()}`);
+      if (nowMs >= reportAtMs) {
+        onWait?.(`${name} after ${Math.round((nowMs - startedAtMs) / 1000)} s: ${waits}`);
+        pauseMs = Math.min(REPORT_MS_MAX, 2 * pauseMs);
+        reportAtMs = nowMs + pauseMs;
+      }
       await sleep(READY_POLL_MS);
     }
+  }
+
+  #signOfLife(): string {
+    return `${this.pid === undefined ? 0 : cpuSeconds(this.pid)} ${statSync(this.logFile).size}`;
   }
 
   /** SIGKILL: no chance to say goodbye. Resolves when the process is gone. */
@@ -141,13 +177,15 @@ export class NodeProcess {
   }
 }
 
-async function answersReady(adminAddress: string): Promise<boolean> {
+type Readiness = { readonly kind: "ready" } | { readonly kind: "waits"; readonly text: string } | { readonly kind: "silent" };
+
+async function readinessOf(adminAddress: string): Promise<Readiness> {
   try {
     const response = await fetch(`http://${adminAddress}/readyz`, { signal: AbortSignal.timeout(1000) });
-    await response.arrayBuffer();
-    return response.ok;
+    const text = await response.text();
+    return response.ok ? { kind: "ready" } : { kind: "waits", text: text.trim() };
   } catch {
-    return false;
+    return { kind: "silent" };
   }
 }
 

@@ -165,7 +165,8 @@ async function main(): Promise<void> {
   const counts = Object.entries(flags.members).map(([service, count]) => `${count} ${service}`);
   console.log(`starting ${counts.join(", ")}; data in ${resolve(flags.dataFolder)}`);
   const onProgress = (line: string): void => console.log(`  ${line}`);
-  const constellation = await startConstellation({ ...flags, signal: stopping.signal, onProgress, onCrash: reportCrash });
+  const { signal } = stopping;
+  const constellation = await startConstellation({ ...flags, readyTimeoutMs: Infinity, signal, onProgress, onCrash: reportCrash });
   const credentials = resolve(flags.dataFolder, CREDENTIALS_FILE);
   console.log(`\n${table(constellation)}\n\nfor S3 clients: export AWS_SHARED_CREDENTIALS_FILE=${credentials}`);
   console.log(`ready in ${((performance.now() - startedAt) / 1000).toFixed(1)} s${memory(constellation)}; Ctrl-C drains`);

@@ -85,7 +85,7 @@ async function add(worker: NodeProcess): Promise<void> {
   worker.spawn();
   const { name, address, datacenter } = worker.plan;
   assert.match(await command("add", name, address, datacenter), /worker-4 127\.0\.0\.1:\d+ dc4 member/);
-  await worker.ready(READY_MS);
+  await worker.ready({ timeoutMs: READY_MS });
 }
 
 async function remove(worker: NodeProcess): Promise<void> {
@@ -98,7 +98,7 @@ async function remove(worker: NodeProcess): Promise<void> {
 
 async function start(...started: readonly NodeProcess[]): Promise<void> {
   for (const worker of started) worker.spawn();
-  await Promise.all(started.map((worker) => worker.ready(READY_MS)));
+  await Promise.all(started.map((worker) => worker.ready({ timeoutMs: READY_MS })));
 }
 
 /** How many partitions run at the worker; 0 while it does not answer. */
