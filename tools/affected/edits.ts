@@ -93,10 +93,13 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
     ...some(firstOfEach("**/*.test.ts"), TESTS).map(touch),
     ...some(firstOfEach("README.md")).map(touch),
     ...some(firstOfEach("tsconfig.json")).map(touch),
+    ...some(firstOfEach("serve.json")).map(touch),
     ...some(firstOfEach("package.json")).map(touch),
     ...some(firstOfEach("src/config.ts")).map(touch),
     ...protoFiles.slice(0, PROJECTS_PER_KIND).map(touch),
-    ...["protos/buf.yaml", "protos/vendored.json", "protos/released.binpb"].filter(existing).map(touch),
+    ...["protos/buf.yaml", "protos/retries.json", "protos/buf.gen.yaml", "protos/vendored.json", "protos/released.binpb"]
+      .filter(existing)
+      .map(touch),
     ...SHARED_FILES.map(touch),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
     touch("docs/design/seeded.md"),

@@ -23,12 +23,15 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     /^(protos\/concord\/.*\.proto|apps\/[^/]+\/src\/(ring\/)?rpc\/[^/]+\.ts|libs\/(client|rows-wire|adapter-ring|adapter-storage-proxy|rpc)\/src\/[^/]+\.ts)$/,
     "@concord/proto-tools:test",
   ],
-  [/^docs\/s3-operations\.md$/, "@concord/clients:test"],
+  [/^protos\/retries\.json$/, "@concord/rpc:test"],
+  [/^(docs\/s3-operations\.md|protos\/retries\.json)$/, "@concord/clients:test"],
   [/^LICENSE$|^libs\/(failure-detection|journal|logged-batch|snowflake)\/README\.md$/, "@concord/pack:test"],
   [/^(docker\/|deploy\/|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/, "@concord/deploy:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
 const NO_TASK = /^(docs\/|docker\/|deploy\/|\.dockerignore$|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;
+/** Neither compiled nor loaded by what depends on the project: `nx serve` and clients in other languages read them. */
+const OWN_ALONE = /^(serve\.json|retries\.json|buf\.gen\.yaml)$/;
 const TEST_FILE = /\.test\.ts$|^([^/]+\/)*src\/test\//;
 
 export class Expectation {
@@ -79,6 +82,8 @@ export class Expectation {
   }
 
   #inside(project: Project, path: string): Set<string> {
+    if (OWN_ALONE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
+    if (path === "tsconfig.json") return this.#compiledBy(project);
     if (TEST_FILE.test(path)) return this.#tasks([project], (target) => COMMON_TARGETS.includes(target));
     if (path === "README.md") return new Set([`${project.name}:test`, `${project.name}:words`]);
     const checked = this.#tasks(this.#contracts(), (target) => target === "contracts");
@@ -115,6 +120,15 @@ export class Expectation {
     return union(
       own,
       this.#tasks(this.#dependents(project), (target) => DEPENDENT_TARGETS.includes(target)),
+    );
+  }
+
+  /** The project's tasks, and what bundles it. */
+  #compiledBy(project: Project): Set<string> {
+    const own = this.#tasks([project], (target) => !CONTRACT_TARGETS.includes(target));
+    return union(
+      own,
+      this.#tasks(this.#dependents(project), (target) => target === "build"),
     );
   }
 

@@ -12,6 +12,8 @@ const { workspaces: PROJECT_FOLDERS } = JSON.parse(readFileSync(join(import.meta
 const GENERATED = ["generate", "^generate"];
 const MANIFESTS = PROJECT_FOLDERS.map((folder) => `{workspaceRoot}/${folder}/package.json`);
 const IGNORE_RULES = "{workspaceRoot}/.gitignore";
+/** The bundler compiles each file by the tsconfig.json of its own project. */
+const COMPILED_BY = ["compilerOptions", "^compilerOptions"];
 const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
 
 const target = (command, inputs, rest = {}) => ({ command, inputs, cache: true, options: { cwd: "." }, ...rest });
@@ -59,7 +61,7 @@ function inferTargets(root, { name, concord }) {
       options: { cwd: "." },
       dependsOn: GENERATED,
     };
-    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production"], {
+    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production", ...COMPILED_BY], {
       outputs: ["{projectRoot}/dist"],
       dependsOn: GENERATED,
     });

@@ -110,6 +110,15 @@ test("affected: production code edited: the dependents' targets that read it too
   assert.deepEqual(select(["libs/lib/src/index.ts"]), { "libs/lib": OF_OWNER, "apps/app": OF_DEPENDENT });
 });
 
+test("affected: what dependents neither compile nor load: its project alone", () => {
+  for (const path of ["libs/lib/serve.json", "libs/lib/retries.json", "libs/lib/buf.gen.yaml"])
+    assert.deepEqual(select([path]), { "libs/lib": OF_OWNER }, path);
+});
+
+test("affected: compiler options of a project: its tasks, and the bundles that compile it", () => {
+  assert.deepEqual(select(["libs/lib/tsconfig.json"]), { "libs/lib": OF_OWNER, "apps/app": ["build"] });
+});
+
 test("affected: a source file deleted or new: as one edited", () => {
   assert.deepEqual(select([newOrGone("libs/lib/src/gone.ts")]), select(["libs/lib/src/index.ts"]));
 });
