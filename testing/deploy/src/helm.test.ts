@@ -1,6 +1,6 @@
 // deploy/helm: rendered by Helm's own engine, checked by Kubernetes' schemas, each configuration by the program that gets it.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -32,6 +32,34 @@ const FORMS = {
   engines: ENGINES,
   "shared partitions": { ...ENGINES, dedupWorker: SHARED },
   one: { ...RING, storageProxy: { replicas: 1 }, txnCoordinator: { replicas: 1 } },
+  "usual values": {
+    ...RING,
+    nameOverride: "concord",
+    pods: {
+      nodeSelector: { "node.example/pool": "storage" },
+      tolerations: [{ key: "dedicated", operator: "Equal", value: "concord", effect: "NoSchedule" }],
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: {
+            nodeSelectorTerms: [{ matchExpressions: [{ key: "disk", operator: "In", values: ["ssd"] }] }],
+          },
+        },
+      },
+      priorityClassName: "important",
+      annotations: { "linkerd.io/inject": "disabled" },
+      labels: { team: "platform" },
+      extraEnv: [{ name: "CONCORD_CALLERS", value: "[]" }],
+      extraVolumes: [{ name: "users", secret: { secretName: "users" } }],
+      extraVolumeMounts: [{ name: "users", mountPath: "/etc/concord/users", readOnly: true }],
+    },
+    serviceAccount: { create: true, annotations: { "iam.example/role": "concord" } },
+    service: { type: "LoadBalancer", annotations: { "lb.example/internal": "true" }, loadBalancerSourceRanges: ["10.0.0.0/8"] },
+    ingress: { enabled: true, className: "nginx", hosts: ["s3.example.org"], tlsSecret: "s3-tls" },
+    networkPolicy: { enabled: true, clients: [{ namespaceSelector: { matchLabels: { team: "apps" } } }] },
+    prometheusRule: { enabled: true, labels: { release: "prometheus" } },
+    storageProxy: { volume: { size: "20G" }, pods: { tolerations: [{ key: "rows", operator: "Exists" }] } },
+    dedupWorker: { config: { drainGraceMs: 60_000, lameDuckMs: 15_000 } },
+  },
 };
 
 interface Pods {
@@ -160,7 +188,7 @@ function startedPods(documents: readonly KubernetesDocument[]): readonly Pod[] {
 for (const [form, values] of Object.entries(FORMS)) {
   test(`chart, ${form}: Kubernetes' own schemas accept every document`, RENDERING, async () => {
     const documents = await rendered(values);
-    const known = documents.filter(({ kind }) => kind !== "ServiceMonitor");
+    const known = documents.filter(({ kind }) => kind !== "ServiceMonitor" && kind !== "PrometheusRule");
     assert.deepEqual(await validateDocuments(known, KUBERNETES), []);
     const names = documents.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     assert.equal(new Set(names).size, names.length);
@@ -209,8 +237,9 @@ for (const [form, values] of Object.entries(FORMS)) {
             ["/readyz", "admin"],
           ],
         );
-        const drainS = 9;
-        assert.ok(pod.terminationGracePeriodSeconds! > container.lifecycle!.preStop.sleep.seconds + drainS);
+        // What a stop may take after the drain: libs/rpc/src/run-main.ts.
+        const stopMs = config.lameDuckMs + config.drainGraceMs + 4_000;
+        assert.ok(pod.terminationGracePeriodSeconds! * 1000 > 1000 * container.lifecycle!.preStop.sleep.seconds + stopMs);
         assert.deepEqual([pod.enableServiceLinks, pod.automountServiceAccountToken], [false, false]);
         assert.equal(pod.securityContext["runAsNonRoot"], true);
         assert.equal(container.securityContext["readOnlyRootFilesystem"], true);
@@ -247,6 +276,42 @@ for (const [form, values] of Object.entries(FORMS)) {
     },
   );
 }
+
+test(
+  "chart: usual values: every pod has what is for all of them, then its own; an Ingress and a NetworkPolicy name ports there are",
+  RENDERING,
+  async () => {
+    const documents = await rendered(FORMS["usual values"]);
+    for (const { metadata, spec } of podsOf(documents)) {
+      const pod = spec.template.spec as PodSpec & Readonly<Record<string, unknown>>;
+      const labels = spec.template.metadata.labels;
+      assert.deepEqual([labels["team"], pod["priorityClassName"], pod["serviceAccountName"]], ["platform", "important", "concord"]);
+      const own = metadata.name.endsWith("storage-proxy") ? ["dedicated", "rows"] : ["dedicated"];
+      assert.deepEqual(
+        (pod["tolerations"] as readonly { readonly key: string }[]).map(({ key }) => key),
+        own,
+      );
+      assert.ok(pod.containers[0].volumeMounts.some(({ mountPath }) => mountPath === "/etc/concord/users"));
+    }
+    const rules = (kind: string): string => JSON.stringify(documents.find((document) => document.kind === kind));
+    assert.match(rules("Ingress"), /"name":"concord-object-gateway","port":\{"name":"s3"\}/);
+    assert.match(rules("NetworkPolicy"), /"team":"apps".*"port":7100.*"port":7120.*"port":7110/);
+    assert.ok(rules("ServiceAccount").includes("iam.example/role"));
+  },
+);
+
+test("chart: every alert asks for metrics that the programs have", RENDERING, async () => {
+  const documents = await rendered(FORMS["usual values"]);
+  const { groups } = documents.find(({ kind }) => kind === "PrometheusRule")!["spec"] as {
+    readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  assert.ok(rules.length > 10);
+  const files = globSync("{apps,libs}/*/src/**/metrics.ts", { cwd: ROOT });
+  const sources = files.map((path) => readFileSync(join(ROOT, path), "utf8")).join("\n");
+  for (const { alert, expr } of rules)
+    for (const [metric] of expr.matchAll(/\b[a-z]+_[a-z_]+\b/g)) assert.ok(sources.includes(`"${metric}"`), `${alert}: ${metric}`);
+});
 
 test("chart: the ServiceMonitor scrapes the admin port of each service once", RENDERING, async () => {
   const documents = await rendered(RING);

@@ -16,6 +16,8 @@ const SCHEMAS = {
 
 /** What containers are checked by; a program has those of the keys that its schema has. */
 export interface ContainerConfig {
+  readonly lameDuckMs: number;
+  readonly drainGraceMs: number;
   readonly nodeName: string;
   readonly datacenter?: string;
   readonly listenAddress: string;

@@ -1,5 +1,5 @@
 {{- define "concord.name" -}}
-{{ .Release.Name | trunc 30 | trimSuffix "-" }}
+{{ .Values.nameOverride | default .Release.Name | trunc 30 | trimSuffix "-" }}
 {{- end }}
 
 {{- define "concord.image" -}}
@@ -171,4 +171,28 @@ seccompProfile: { type: RuntimeDefault }
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
+{{- end }}
+
+{{- /* What pods of a service have beside what it needs: `pods` of all, then the service's own. Context: root, values. JSON. */ -}}
+{{- define "concord.pods" -}}
+{{- $common := .root.Values.pods -}}
+{{- $own := get .values "pods" | default dict -}}
+{{- $pods := mergeOverwrite (deepCopy $common) (deepCopy $own) -}}
+{{- range $list := list "tolerations" "extraEnv" "extraVolumes" "extraVolumeMounts" -}}
+{{- $_ := set $pods $list (concat (get $common $list | default list) (get $own $list | default list)) -}}
+{{- end -}}
+{{ $pods | toJson }}
+{{- end }}
+
+{{- define "concord.serviceAccountName" -}}
+{{- with .Values.serviceAccount -}}
+{{ .name | default (ternary (include "concord.name" $) "" .create) }}
+{{- end -}}
+{{- end }}
+
+{{- /* Seconds until a pod that is to end is killed: preStop, lame duck, drain, the stop's own margin, and 10 to spare. Context: config. */ -}}
+{{- define "concord.graceSeconds" -}}
+{{- $lameDuckMs := get .config "lameDuckMs" | default 0 | int64 -}}
+{{- $drainMs := hasKey .config "drainGraceMs" | ternary (get .config "drainGraceMs") 5000 | int64 -}}
+{{ max 30 (add 20 (div (add $lameDuckMs $drainMs 999) 1000)) }}
 {{- end }}
