@@ -12,8 +12,6 @@ const { workspaces: PROJECT_FOLDERS } = JSON.parse(readFileSync(join(import.meta
 const GENERATED = ["generate", "^generate"];
 const MANIFESTS = PROJECT_FOLDERS.map((folder) => `{workspaceRoot}/${folder}/package.json`);
 const IGNORE_RULES = "{workspaceRoot}/.gitignore";
-/** The bundler compiles each file by the tsconfig.json of its own project. */
-const COMPILED_BY = ["compilerOptions", "^compilerOptions"];
 const toolFiles = (name) => [`{workspaceRoot}/tools/${name}/**/*`, `!{workspaceRoot}/tools/${name}/**/*.test.ts`];
 
 const target = (command, inputs, rest = {}) => ({ command, inputs, cache: true, options: { cwd: "." }, ...rest });
@@ -61,7 +59,8 @@ function inferTargets(root, { name, concord }) {
       options: { cwd: "." },
       dependsOn: GENERATED,
     };
-    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["production", "^production", ...COMPILED_BY], {
+    // The bundler compiles each file by the tsconfig.json of its own project.
+    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["compiled", "^compiled"], {
       outputs: ["{projectRoot}/dist"],
       dependsOn: GENERATED,
     });

@@ -117,6 +117,7 @@ test("affected: what dependents neither compile nor load: its project alone", ()
 
 test("affected: compiler options of a project: its tasks, and the bundles that compile it", () => {
   assert.deepEqual(select(["libs/lib/tsconfig.json"]), { "libs/lib": OF_OWNER, "apps/app": ["build"] });
+  assert.deepEqual(select(["apps/app/tsconfig.json"]), { "apps/app": [...OF_OWNER, "build"].sort() });
 });
 
 test("affected: a source file deleted or new: as one edited", () => {
