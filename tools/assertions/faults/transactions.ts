@@ -350,7 +350,13 @@ const SEEDS: readonly Seed[] = [
     GROUP,
   ],
   ["what was read only grows", "committed-rows", "      onRead(page.rows.length);\n", "      onRead(-page.rows.length);\n", INDEX],
-  ["what is buffered only grows", "pending-rows", "  let bytes = 64;\n", "  let bytes = -64_000;\n", GROUP],
+  [
+    "what is buffered only grows",
+    "pending-rows",
+    "  let bytes = 64;\n  for (const { column, value } of write.columns",
+    "  let bytes = -64_000;\n  for (const { column, value } of write.columns",
+    GROUP,
+  ],
   [
     "the last writes come before the commit",
     "operations",
