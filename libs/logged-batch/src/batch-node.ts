@@ -52,7 +52,7 @@ export interface BatchRing {
   /** 1 or 3, this node among them. */
   readonly nodes: readonly BatchNode[];
   readonly clock: Clock;
-  /** Time budget of each phase: the log write, the apply, a replay. */
+  /** Time budget of each phase of a small batch: the log write, the apply, a replay. A larger one has the time of its bytes besides (`writeMs`). */
   readonly writeTimeoutMs: number;
   readonly failpoint: (name: string) => void;
   /** Rejects with LIMIT_EXCEEDED when a row would become too large; undefined: none can. Quorum's RowSizes has one. */

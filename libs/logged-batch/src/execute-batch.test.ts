@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX, type BatchRequest, type Mutation } from "@concord/ports";
 import { ROWS_NAMESPACE } from "@concord/quorum";
 import { encodeMutation, encodeRowKey } from "@concord/rows";
-import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, toHex, type TimestampUs } from "@concord/runtime";
+import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, toConcordError, toHex, type TimestampUs } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
 import {
   DECISION_DELAY_MS,
@@ -71,6 +71,73 @@ test("[LB1] batch: a write with another timestamp: BATCH_INVALID, nothing writte
   const mutationsAt = (atUs: TimestampUs): Mutation[] => [insert("p1", "v", atUs), insert("p2", "v", plusUs(atUs, 1n))];
   assert.equal((await failure(ring, ring.process(0).executor.execute(requestOf(ring, { mutationsAt })))).code, "BATCH_INVALID");
   assert.deepEqual(ring.steps, []);
+});
+
+/** The largest batch there is, about. */
+const LARGE_VALUE = "x".repeat(Math.floor(BATCH_BYTES_MAX / 3) - 1_000);
+const LARGE = { mutationsAt: inserts(PARTITIONS, LARGE_VALUE) };
+
+for (const unlogged of [false, true]) {
+  test(`[LB3] batch: 1 MiB on disks that take 300 KiB/s, ${unlogged ? "unlogged" : "logged"}: applied, it was unknown for ever`, async () => {
+    const ring = await MemoryRing.open(3);
+    for (const node of ring.nodes) node.diskBytesPerMs = 300;
+    const result = ring.process(0).executor.execute(requestOf(ring, { ...LARGE, unlogged }));
+    let applied: unknown = "nothing yet";
+    result.then(
+      () => (applied = "applied"),
+      (thrown: unknown) => (applied = thrown),
+    );
+    await ring.clock.advance(WRITE_TIMEOUT_MS);
+    assert.equal(applied, "nothing yet");
+    await ring.clock.advance(BATCH_BYTES_MAX / 256);
+    assert.equal(applied, "applied");
+    await ring.clock.advance(2 * REMOVAL_DELAY_MS + 2 * BATCH_BYTES_MAX);
+    for (const node of ring.nodes) assert.equal(valueAt(node, "p1")?.length, LARGE_VALUE.length);
+    assert.deepEqual(holding(ring), [0, 0, 0]);
+  });
+}
+
+test("[LB3] batch: small ones behind a large one at slow disks: each has the time of what is before it", async () => {
+  const ring = await MemoryRing.open(3);
+  for (const node of ring.nodes) node.diskBytesPerMs = 300;
+  const results = [LARGE, {}, {}].map((change) => ring.process(0).executor.execute(requestOf(ring, change)));
+  const all = Promise.all(results).then(
+    () => "applied",
+    (thrown: unknown) => thrown,
+  );
+  await ring.clock.advance(WRITE_TIMEOUT_MS + BATCH_BYTES_MAX / 256);
+  assert.equal(await all, "applied");
+});
+
+test("[LB8] replay: a large batch that its coordinator still writes to slow disks: no other holder begins it", async () => {
+  const ring = await MemoryRing.open(3);
+  for (const at of [0, 2]) ring.node(at).diskBytesPerMs = 300;
+  void ring.process(0).executor.execute(requestOf(ring, LARGE));
+  await ring.clock.advance(GRACE_MS + 1_000);
+  assert.equal(ring.process(1).batchLog.size, 1);
+  const puts = ring.steps.filter(({ what }) => what === "put").length;
+  const run = ring.process(1).replay.runOnce();
+  await ring.clock.advance(200);
+  assert.equal(ring.steps.filter(({ what }) => what === "put").length, puts);
+  await ring.clock.advance(10 * GRACE_MS);
+  await run;
+});
+
+test("[LB3] batch: no holder ever answers: LOG_UNKNOWN after the write timeout and the time of the bytes, and no later", async () => {
+  const ring = await MemoryRing.open(3);
+  for (const other of ["node-1", "node-2"]) ring.links.set(`node-0>${other}`, "stuck");
+  const failures: unknown[] = [];
+  ring
+    .process(0)
+    .executor.execute(requestOf(ring, LARGE))
+    .catch((thrown: unknown) => failures.push(thrown));
+  await ring.clock.advance(WRITE_TIMEOUT_MS + BATCH_BYTES_MAX / 300);
+  assert.deepEqual(failures, []);
+  await ring.clock.advance(BATCH_BYTES_MAX / 256);
+  assert.deepEqual(
+    failures.map((failure) => toConcordError(failure).code),
+    ["BATCH_LOG_TIMEOUT"],
+  );
 });
 
 test("[LB2] batch: no quorum reachable: refused before anything is written", async () => {

@@ -1,4 +1,4 @@
-import type { BatchResult, BatchWriteType } from "@concord/ports";
+import { writeMs, type BatchResult, type BatchWriteType } from "@concord/ports";
 import { assert, spanOver, toConcordError, type ConcordError, type Span, type TimeId, type TimestampUs } from "@concord/runtime";
 import { waitForAcks, type Acks } from "./acks.ts";
 import { batchError } from "./batch-error.ts";
@@ -91,9 +91,10 @@ async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch
   const createdMs = ring.clock.nowMs();
   const entry = seal(batch, holdersOf(ring));
   const confirmed: string[] = [];
+  const patienceMs = Math.max(...ring.nodes.map((node) => laneOf(node).patienceMs(entry.length)));
   const puts = ring.nodes.map((node) => tracedPut(batch.span, node, laneOf(node).put(batch.id, entry)));
   puts.forEach((put, at) => void put.then(() => confirmed.push(ring.nodes[at]!.name), ignore));
-  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts);
+  const acks = await waitForAcks(ring.clock, patienceMs, quorumOf(ring), puts);
   if (!acks.enough) throw notLogged(batch, acks);
   assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
   assert(new Set(confirmed).size === confirmed.length, "I1: two holders are two nodes");
@@ -152,9 +153,10 @@ function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
 async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<void> {
   assert(!batch.logged && batch.mutations.length > 0, "I1: rows of logged batches go through the log");
   const createdMs = ring.clock.nowMs();
-  const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, ring.writeTimeoutMs));
+  const timeoutMs = writeMs(ring.writeTimeoutMs, batch.bytes);
+  const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, timeoutMs));
   void hintMissed(ring, batch, createdMs, applies);
-  const acks = await waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), applies);
+  const acks = await waitForAcks(ring.clock, timeoutMs, quorumOf(ring), applies);
   if (acks.enough) return;
   const writeType = "UNLOGGED_BATCH";
   const expired = acks.failures.find((failure) => failure.code === "TIMESTAMP_OUT_OF_RANGE");

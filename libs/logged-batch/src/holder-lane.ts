@@ -1,3 +1,4 @@
+import { writeMs } from "@concord/ports";
 import { assert, ConcordError, toConcordError, unreachable, type Clock, type TimeId, type Timer } from "@concord/runtime";
 import type { BatchNode, PutResult } from "./batch-node.ts";
 import { CALL_BYTES_TARGET, DECISION_DELAY_MS, LOG_CALL_ENTRIES_MAX, REMOVAL_DELAY_MS, REMOVALS_WAITING_MAX } from "./limits.ts";
@@ -36,16 +37,24 @@ export class HolderLane {
   #timer: { readonly dueAtMs: number; readonly timer: Timer } | undefined;
   #wantedUntilMs = -Infinity;
   readonly #inFlight = new Set<Promise<void>>();
+  /** Of the entries that wait or are on their way, and of those of the batches that are decided with them. */
+  #bytes = 0;
   #isStopped = false;
 
   constructor(options: HolderLaneOptions) {
     this.#options = options;
   }
 
+  /** How long an entry that is put now may take: those before it, and its own bytes, have their time. */
+  patienceMs(bytes: number): number {
+    return writeMs(this.#options.timeoutMs, this.#bytes + bytes);
+  }
+
   /** Resolves when the holder has the entry on disk. IDEMPOTENCY_MISMATCH, OVERLOADED, TIMESTAMP_OUT_OF_RANGE, or the error of the call. */
   put(id: TimeId, entry: Uint8Array): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#puts.push({ id, entry, resolve, reject });
+      this.#bytes += entry.length;
       this.#flushThisTurn();
       assert(this.#flushScheduled, "an entry leaves at once");
     });
@@ -56,6 +65,7 @@ export class HolderLane {
     if (this.#isStopped) return Promise.resolve(false);
     return new Promise((resolve) => {
       this.#decisions.push({ id, bytes, resolve });
+      this.#bytes += bytes;
       const isWanted = this.#options.clock.monotonicMs() < this.#wantedUntilMs;
       if (isWanted || this.#decisions.length >= LOG_CALL_ENTRIES_MAX) this.#flushThisTurn();
       else this.#flushWithin(DECISION_DELAY_MS);
@@ -78,7 +88,7 @@ export class HolderLane {
     assert(this.#decisions.length === 0, "I5: no decision waits while a reader does");
   }
 
-  /** Sends all that waits; resolves when every call has ended, after one write timeout at the latest. Later decisions are not sent. */
+  /** Sends all that waits; resolves when every call has ended, after one write timeout and the time of their bytes at the latest. Later decisions are not sent. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#flush();
@@ -117,14 +127,18 @@ export class HolderLane {
   }
 
   #send(): void {
-    const { node, timeoutMs, onFailed } = this.#options;
+    const { node, onFailed } = this.#options;
     const puts = take(this.#puts, ({ entry }) => entry.length);
     const decisions = take(this.#decisions, ({ bytes }) => bytes);
     const removed = this.#removals.splice(0, LOG_CALL_ENTRIES_MAX);
     assert(puts.length + decisions.length + removed.length > 0, "a call takes at least one of what waits");
     assert(Math.max(puts.length, decisions.length, removed.length) <= LOG_CALL_ENTRIES_MAX, "a holder refuses no call for its size");
     const request = { entries: puts.map(({ entry }) => entry), decided: decisions.map(({ id }) => id), removed };
-    const call = node.batchLog.write(request, timeoutMs).then(
+    const bytes = [...puts.map(({ entry }) => entry.length), ...decisions.map((decision) => decision.bytes)].reduce(
+      (sum, one) => sum + one,
+      0,
+    );
+    const call = node.batchLog.write(request, this.patienceMs(0)).then(
       ({ results, applied }) => {
         assert(results.length === puts.length && applied.length === decisions.length, "a holder answers for each batch");
         puts.forEach((put, at) => answer(put, results[at]!));
@@ -138,7 +152,11 @@ export class HolderLane {
       },
     );
     this.#inFlight.add(call);
-    void call.finally(() => this.#inFlight.delete(call));
+    void call.finally(() => {
+      this.#inFlight.delete(call);
+      this.#bytes -= bytes;
+      assert(this.#bytes >= 0, "each entry leaves the lane once");
+    });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Verdict } from "@concord/failure-detection";
-import type { DeadLetter, DeadLetterReason, ReplayCount, RowKey, StepRunner } from "@concord/ports";
+import { writeMs, type DeadLetter, type DeadLetterReason, type ReplayCount, type RowKey, type StepRunner } from "@concord/ports";
 import { decodeMutation } from "@concord/rows";
 import {
   assert,
@@ -199,7 +199,7 @@ export class BatchReplay {
     const needed = quorumOf(this.#ring) - 1;
     if (needed > 0) {
       const puts = this.#ring.nodes.filter((node) => node.name !== this.#ring.self).map((node) => this.#putAt(node, bytes));
-      const { enough, failures } = await waitForAcks(this.#ring.clock, this.#ring.writeTimeoutMs, needed, puts);
+      const { enough, failures } = await waitForAcks(this.#ring.clock, this.#timeMs(bytes.length), needed, puts);
       if (!enough) throw undecided(held, failures[0]);
     }
     // on two disks before the first row is merged (I1)
@@ -208,7 +208,7 @@ export class BatchReplay {
   }
 
   async #putAt(node: BatchNode, bytes: Uint8Array): Promise<void> {
-    const { results } = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#ring.writeTimeoutMs);
+    const { results } = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#timeMs(bytes.length));
     if (results[0] !== "kept") throw new ConcordError("REPLICAS_UNAVAILABLE", `${node.name} does not keep the batch`);
   }
 
@@ -299,19 +299,29 @@ export class BatchReplay {
   /** To every replica that has not confirmed it yet; removed everywhere when all have (I2). */
   async #complete(pending: HeldBatch, entry: BatchEntry, bytes: Uint8Array): Promise<ReplayResult> {
     const { nodes, self } = this.#ring;
+    const timeMs = this.#timeMs(pending.bytes);
     const missing = nodes.filter((node) => !isSafe(pending, node.name) && this.#isThere(node));
     const results = new Map<string, PutResult>([[self, "kept"]]);
     const others = missing.filter((node) => node.name !== self);
-    await this.#all(others.map((node) => this.#offer(node, pending, bytes, results)));
+    await this.#all(
+      timeMs,
+      others.map((node) => this.#offer(node, pending, bytes, results)),
+    );
     const holders = [...results.values()].filter((result) => result === "kept").length;
     // on two disks before the first row is merged (I1), as it was when a node confirmed the rows: those are not asked again
     const isDecided = pending.state.kind !== "undecided" || pending.confirmed.size > 0;
     if (!isDecided && holders < quorumOf(this.#ring)) return "kept";
-    await this.#all(missing.map((node) => this.#mergeAt(node, pending, entry, results)));
+    await this.#all(
+      timeMs,
+      missing.map((node) => this.#mergeAt(node, pending, entry, results)),
+    );
     await this.#hint(pending, entry, results);
     if (!this.#options.batchLog.isHeld(pending)) {
       // removed meanwhile, so every replica has it: what was offered goes again
-      await this.#all(others.map((node) => this.#removeAt(node, pending.id)));
+      await this.#all(
+        timeMs,
+        others.map((node) => this.#removeAt(node, pending.id)),
+      );
       return "gone";
     }
     if (nodes.some((node) => !isSafe(pending, node.name))) return "kept";
@@ -320,7 +330,10 @@ export class BatchReplay {
     this.#ring.failpoint("replay:before-remove");
     // the own entry last: while it is there, another run finds what was not removed elsewhere
     const there = nodes.filter((node) => node.name !== self && this.#isThere(node));
-    await this.#all(there.map((node) => this.#removeAt(node, pending.id)));
+    await this.#all(
+      timeMs,
+      there.map((node) => this.#removeAt(node, pending.id)),
+    );
     await this.#options.runner.submit(this.#options.batchLog.write({ entries: [], decided: [], removed: [pending.id] }));
     assert(!this.#options.batchLog.isHeld(pending), "what is completed is held no more");
     return "completed";
@@ -328,7 +341,7 @@ export class BatchReplay {
 
   async #offer(node: BatchNode, pending: HeldBatch, bytes: Uint8Array, results: Map<string, PutResult>): Promise<void> {
     try {
-      const written = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#ring.writeTimeoutMs);
+      const written = await node.batchLog.write({ entries: [bytes], decided: [], removed: [] }, this.#timeMs(bytes.length));
       results.set(node.name, written.results[0]!);
     } catch (thrown) {
       this.#log.debug("replay: a node did not take the entry", { batch: pending.id, node: node.name, reason: toConcordError(thrown).code });
@@ -354,12 +367,12 @@ export class BatchReplay {
   async #mergeAt(node: BatchNode, pending: HeldBatch, entry: BatchEntry, results: Map<string, PutResult>): Promise<void> {
     const result = results.get(node.name);
     if (result === undefined) return;
-    const { writeTimeoutMs } = this.#ring;
+    const timeoutMs = this.#timeMs(pending.bytes);
     try {
       if (result === "kept") {
-        const { applied } = await node.batchLog.write({ entries: [], decided: [pending.id], removed: [] }, writeTimeoutMs);
+        const { applied } = await node.batchLog.write({ entries: [], decided: [pending.id], removed: [] }, timeoutMs);
         if (applied[0] !== true) return;
-      } else await node.rows.applyRows(entry.mutations, writeTimeoutMs);
+      } else await node.rows.applyRows(entry.mutations, timeoutMs);
       pending.confirmed.add(node.name);
       assert(pending.confirmed.size <= this.#ring.nodes.length, "only nodes of the ring confirm");
     } catch (thrown) {
@@ -377,9 +390,14 @@ export class BatchReplay {
     }
   }
 
-  /** At most one write timeout, whatever the nodes do. */
-  async #all(calls: readonly Promise<void>[]): Promise<void> {
-    if (calls.length > 0) await waitForAcks(this.#ring.clock, this.#ring.writeTimeoutMs, calls.length, calls);
+  /** At most so long, whatever the nodes do. */
+  async #all(timeoutMs: number, calls: readonly Promise<void>[]): Promise<void> {
+    if (calls.length > 0) await waitForAcks(this.#ring.clock, timeoutMs, calls.length, calls);
+  }
+
+  /** One write timeout, and the time of a batch's bytes. */
+  #timeMs(bytes: number): number {
+    return writeMs(this.#ring.writeTimeoutMs, bytes);
   }
 
   async #deadLetter(id: TimeId, reason: DeadLetterReason): Promise<ReplayResult> {
@@ -408,7 +426,8 @@ export class BatchReplay {
     }
     const rank = Math.max(0, pending.holders.indexOf(self));
     const ageMs = clock.monotonicMs() - (pending.receivedAtMs ?? this.#openedAtMs);
-    return ageMs >= this.#options.graceMs * (1 + rank);
+    // Its coordinator gives a large batch the time of its bytes.
+    return ageMs >= writeMs(this.#options.graceMs, pending.bytes) * (1 + rank);
   }
 
   #canGoOn(pending: HeldBatch): boolean {

@@ -6,7 +6,7 @@ import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
-import { ConcordError, seqOf, timestampUsOf } from "@concord/runtime";
+import { ConcordError, seqOf, timestampUsOf, toConcordError } from "@concord/runtime";
 import { QuorumRowStore, rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
 import { RANGE_BYTES_TARGET } from "./limits.ts";
 import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
@@ -39,6 +39,24 @@ rowStoreContract(test, async () => {
 function behave(ring: TestRing, ...behaviours: Behaviour[]): void {
   behaviours.forEach((behaviour, at) => (ring.replicas[at]!.behaviour = behaviour));
 }
+
+test("write: 900 KB to replicas that are slower than the write timeout: acknowledged within the time of its bytes, a small one is not waited for", async () => {
+  for (const { bytes, outcome } of [
+    { bytes: 900_000, outcome: "acknowledged" },
+    { bytes: 100, outcome: "WRITE_TIMEOUT" },
+  ]) {
+    const ring = testRing(3);
+    behave(ring, "held", "held", "held");
+    const written = ring.rows.apply([insert("x".repeat(bytes), 1)], OPTIONS).then(
+      () => "acknowledged",
+      (thrown: unknown) => toConcordError(thrown).code,
+    );
+    await turn();
+    await ring.clock.pass(3 * OPTIONS.timeoutMs);
+    for (const replica of ring.replicas) await replica.release();
+    assert.equal(await written, outcome);
+  }
+});
 
 /** The value on one replica alone. */
 async function valueOn(replica: TestReplica, key: RowKey = KEY): Promise<string | undefined> {

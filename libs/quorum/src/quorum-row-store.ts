@@ -1,15 +1,16 @@
 import { compareBytes } from "@concord/codec";
-import type {
-  ConditionalOutcome,
-  LogPosition,
-  Mutation,
-  ReadOptions,
-  RowImage,
-  RowKey,
-  RowOptions,
-  RowPage,
-  RowRange,
-  RowStore,
+import {
+  writeMs,
+  type ConditionalOutcome,
+  type LogPosition,
+  type Mutation,
+  type ReadOptions,
+  type RowImage,
+  type RowKey,
+  type RowOptions,
+  type RowPage,
+  type RowRange,
+  type RowStore,
 } from "@concord/ports";
 import { encodeMutation, encodeRange, encodeRowKey, liveRow, decodeRowKey } from "@concord/rows";
 import {
@@ -175,10 +176,12 @@ export class QuorumRowStore implements RowStore {
 
   #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<TimestampUs>> {
     assert(chunk.length > 0, "a message to a replica has mutations");
-    const calls = this.#replicas.map((replica) => replica.applyRows(chunk, timeoutMs));
+    const bytes = chunk.reduce((sum, mutation) => sum + mutation.length, 0);
+    const chunkMs = writeMs(timeoutMs, bytes);
+    const calls = this.#replicas.map((replica) => replica.applyRows(chunk, chunkMs));
     const noted = this.#noteMissed(chunk, calls).finally(() => this.#writing.delete(noted));
     this.#writing.add(noted);
-    return gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum });
+    return gather(calls, { clock: this.#clock, timeoutMs: chunkMs, needed: this.#quorum });
   }
 
   async #noteMissed(chunk: readonly Uint8Array[], calls: readonly Promise<unknown>[]): Promise<void> {

@@ -1,5 +1,5 @@
 import { ByteReader, ByteWriter, compareBytes, openRecord, sealRecord } from "@concord/codec";
-import type { StepRunner } from "@concord/ports";
+import { writeMs, type StepRunner } from "@concord/ports";
 import { chunksOf, encodedMutationsOf, mergeAnswers } from "@concord/quorum";
 import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { DueComparisons } from "./due-comparisons.ts";
@@ -282,7 +282,8 @@ export class AntiEntropy {
       areTaken = (await this.#unlessDamaged(round, ownRows.applyCopies(chunk, ownCollection))) && areTaken;
     }
     for (const chunk of chunksOf(lacking[1])) {
-      areTaken = (await this.#unlessDamaged(round, peer.applyCopies(chunk, theirCollection, timeoutMs))) && areTaken;
+      const bytes = chunk.reduce((sum, mutation) => sum + mutation.length, 0);
+      areTaken = (await this.#unlessDamaged(round, peer.applyCopies(chunk, theirCollection, writeMs(timeoutMs, bytes)))) && areTaken;
     }
     metrics.count("repair_mutations_total", lacking[0].length, { peer: peer.name, to: "self" });
     metrics.count("repair_mutations_total", lacking[1].length, { peer: peer.name, to: "peer" });

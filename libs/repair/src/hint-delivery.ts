@@ -1,3 +1,4 @@
+import { writeMs } from "@concord/ports";
 import { sleep, toConcordError, type Clock, type ConcordError, type ErrorCode, type Log, type Metrics } from "@concord/runtime";
 import type { HintStore, StoredHint } from "./hint-store.ts";
 import { HINT_BYTES_PER_MS, HINT_POLL_MS } from "./limits.ts";
@@ -102,7 +103,8 @@ export class HintDelivery {
   async #send(peer: HintedPeer, hints: readonly StoredHint[]): Promise<ConcordError | undefined> {
     const mutations = hints.flatMap((hint) => hint.mutations);
     try {
-      await peer.applyRows(mutations, this.#options.timeoutMs);
+      const bytes = mutations.reduce((sum, mutation) => sum + mutation.length, 0);
+      await peer.applyRows(mutations, writeMs(this.#options.timeoutMs, bytes));
       return undefined;
     } catch (thrown) {
       return toConcordError(thrown);

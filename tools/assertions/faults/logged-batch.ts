@@ -139,8 +139,8 @@ const SEEDS: readonly Seed[] = [
   [
     "an entry leaves at once",
     "holder-lane",
-    "      this.#puts.push({ id, entry, resolve, reject });\n      this.#flushThisTurn();\n",
-    "      this.#puts.push({ id, entry, resolve, reject });\n",
+    "      this.#bytes += entry.length;\n      this.#flushThisTurn();\n",
+    "      this.#bytes += entry.length;\n",
     LANE,
   ],
   [
@@ -245,13 +245,7 @@ const SEEDS: readonly Seed[] = [
   ],
   ["no row is merged that a forgotten deletion had deleted", "batch-log", " || this.isForgotten(held)) continue", ") continue", LOG],
   ["one run replays the largest batch (LB8)", "limits", "REPLAY_BYTES_PER_MS = 16 * 1024", "REPLAY_BYTES_PER_MS = 16", REPLAY],
-  [
-    "what is needed can come",
-    "execute-batch",
-    "writeTimeoutMs, quorumOf(ring), puts)",
-    "writeTimeoutMs, quorumOf(ring), puts.slice(2))",
-    EXECUTE,
-  ],
+  ["what is needed can come", "execute-batch", "patienceMs, quorumOf(ring), puts)", "patienceMs, quorumOf(ring), puts.slice(2))", EXECUTE],
   ["each call ends once", "acks", "acked += 1;", "acked += 4;", REPLAY],
   [
     "an id is read from the key of an entry or a letter",

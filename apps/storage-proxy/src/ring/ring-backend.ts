@@ -1,6 +1,15 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import type { FailureObserver } from "@concord/failure-detection";
-import type { AtomicRows, Batches, GroupLog, LocalRows, RowStore, StorageBackend, WriteMark } from "@concord/ports";
+import {
+  WRITE_MORE_MS_MAX,
+  type AtomicRows,
+  type Batches,
+  type GroupLog,
+  type LocalRows,
+  type RowStore,
+  type StorageBackend,
+  type WriteMark,
+} from "@concord/ports";
 import { assert, ConcordError, StartWaits, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
@@ -116,7 +125,16 @@ export class RingBackend implements StorageBackend {
     this.#state = { kind: "starting" };
     const { sessions, config, store, members, environment } = this.#options;
     const { clock, checksum, log } = environment;
-    const formation = { store, peers: sessions, members, clock, checksum, log, settleMs: config.writeTimeoutMs, signal };
+    const formation = {
+      store,
+      peers: sessions,
+      members,
+      clock,
+      checksum,
+      log,
+      settleMs: config.writeTimeoutMs + WRITE_MORE_MS_MAX,
+      signal,
+    };
     const { startWaits = new StartWaits(environment) } = environment;
     const joined = await startWaits.during(`the nodes of the ring: ${members.join(", ")}`, () => formRing(formation));
     const node = await startWaits.during("what this node lacks, from its peers", () => this.#recover(formation, joined));

@@ -110,6 +110,9 @@ export interface StepEvent {
 /** One node: what survives a crash, and its process while it runs. */
 export class MemoryNode {
   readonly name: string;
+  /** What its disk takes of entries and rows, one write behind the other; it is busy until then. */
+  diskBytesPerMs = Number.POSITIVE_INFINITY;
+  busyUntilMs = 0;
   /** Deletions up to this one, which the test says. */
   readonly forgotten = { newestUs: TIMESTAMP_ZERO };
   store = new MemoryKeyValue();
@@ -292,15 +295,23 @@ export class MemoryRing {
   #ringOf(self: MemoryNode, life: { alive: boolean }, own: BatchNode["batchLog"], hints: HintStore): BatchRing {
     const { links } = this;
     const nodes = this.nodes.map((node): BatchNode => {
-      const call = <Result>(what: readonly StepEvent["what"][], act: () => Promise<Result>): Promise<Result> => {
+      const call = <Result>(
+        what: readonly StepEvent["what"][],
+        act: () => Promise<Result>,
+        { bytes = 0, timeoutMs = WRITE_TIMEOUT_MS }: { readonly bytes?: number; readonly timeoutMs?: number } = {},
+      ): Promise<Result> => {
         return new Promise((resolve, reject) => {
           const error = new ConcordError("DEADLINE_EXCEEDED", `${node.name} does not answer`);
-          const timer = this.clock.setTimer(WRITE_TIMEOUT_MS, () => reject(error));
+          const timer = this.clock.setTimer(timeoutMs, () => reject(error));
           const settled = (done: () => void): void => {
             timer.cancel();
             done();
           };
-          this.#call(self, life, node, what, act).then(
+          const slowly = async (): Promise<Result> => {
+            await this.#written(node, bytes);
+            return act();
+          };
+          this.#call(self, life, node, what, slowly).then(
             (result) => settled(() => resolve(result)),
             (thrown: Error) => settled(() => reject(thrown)),
           );
@@ -312,9 +323,15 @@ export class MemoryRing {
         return runner.submit(batchLog.write(request));
       };
       const write = (request: BatchLogWrite, timeoutMs: number): Promise<BatchLogWritten> =>
-        call(whatOf(request), () => (node === self ? own.write(request, timeoutMs) : remote(request)));
-      const applyRows = (mutations: readonly Uint8Array[]): Promise<void> =>
-        call(["apply"], async () => void (await target().runner.submit(applyRowsStep(mutations, checksum))));
+        call(whatOf(request), () => (node === self ? own.write(request, timeoutMs) : remote(request)), {
+          bytes: request.entries.reduce((sum, entry) => sum + entry.length, 0),
+          timeoutMs,
+        });
+      const applyRows = (mutations: readonly Uint8Array[], timeoutMs: number): Promise<void> =>
+        call(["apply"], async () => void (await target().runner.submit(applyRowsStep(mutations, checksum))), {
+          bytes: mutations.reduce((sum, mutation) => sum + mutation.length, 0),
+          timeoutMs,
+        });
       const isUp = (): boolean => (links.get(`${self.name}>${node.name}`) ?? "up") !== "down" && node.process !== undefined;
       const rows = {
         get reachable(): boolean {
@@ -330,6 +347,14 @@ export class MemoryRing {
     };
     const hint: BatchRing["hint"] = (node, createdMs, mutations) => hints.add(node, createdMs, mutations);
     return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, checkSizes: this.checkSizes, hint };
+  }
+
+  /** Resolves when the node's disk has taken so much, behind what came before. */
+  async #written(node: MemoryNode, bytes: number): Promise<void> {
+    if (bytes === 0 || node.diskBytesPerMs === Number.POSITIVE_INFINITY) return;
+    const nowMs = this.clock.monotonicMs();
+    node.busyUntilMs = Math.max(node.busyUntilMs, nowMs) + bytes / node.diskBytesPerMs;
+    await new Promise<void>((resolve) => void this.clock.setTimer(node.busyUntilMs - nowMs, resolve));
   }
 
   async #call<Result>(

@@ -324,8 +324,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: EXECUTE_BATCH,
-        search: "waitForAcks(ring.clock, ring.writeTimeoutMs, quorumOf(ring), puts)",
-        replace: "waitForAcks(ring.clock, ring.writeTimeoutMs, 1, puts)",
+        search: "waitForAcks(ring.clock, patienceMs, quorumOf(ring), puts)",
+        replace: "waitForAcks(ring.clock, patienceMs, 1, puts)",
       },
       { file: EXECUTE_BATCH, search: "assert(confirmed.length >= quorumOf(ring),", replace: "assert(confirmed.length >= 1," },
     ],
