@@ -35,7 +35,7 @@ export class StartWaits {
     this.#log = log;
   }
 
-  /** What is waited for now, each with the last failure. */
+  /** What is waited for now, each with the last failure, or how far it is. */
   get current(): readonly string[] {
     return [...this.#waits].map(({ what, reason }) => (reason === "" ? what : `${what} (${reason})`));
   }
@@ -58,8 +58,11 @@ export class StartWaits {
     });
   }
 
-  /** A step that repeats itself: it reports its failures. */
-  async during<Answer>(what: string, step: (failed: (thrown: unknown) => void) => Promise<Answer>): Promise<Answer> {
+  /** A step that repeats itself: it reports its failures, and what it is about (`doing`). */
+  async during<Answer>(
+    what: string,
+    step: (failed: (thrown: unknown) => void, doing: (text: string) => void) => Promise<Answer>,
+  ): Promise<Answer> {
     const wait: Wait = { what, reason: "" };
     this.#waits.add(wait);
     const startedAtMs = this.#clock.monotonicMs();
@@ -72,7 +75,10 @@ export class StartWaits {
     };
     let timer = this.#clock.setTimer(delayMs, report);
     try {
-      return await step((thrown) => (wait.reason = toConcordError(thrown).message));
+      return await step(
+        (thrown) => (wait.reason = toConcordError(thrown).message),
+        (text) => (wait.reason = text),
+      );
     } finally {
       timer.cancel();
       this.#waits.delete(wait);

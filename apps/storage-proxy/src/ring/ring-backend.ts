@@ -136,8 +136,10 @@ export class RingBackend implements StorageBackend {
       signal,
     };
     const { startWaits = new StartWaits(environment) } = environment;
-    const joined = await startWaits.during(`the nodes of the ring: ${members.join(", ")}`, () => formRing(formation));
-    const node = await startWaits.during("what this node lacks, from its peers", () => this.#recover(formation, joined));
+    const joined = await startWaits.during(`the nodes of the ring: ${members.join(", ")}`, (_, doing) => formRing({ ...formation, doing }));
+    const node = await startWaits.during("what this node lacks, from its peers", (_, doing) =>
+      this.#recover({ ...formation, doing }, joined),
+    );
     signal.throwIfAborted();
     // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
     this.#state = { kind: "serving", node };

@@ -14,7 +14,7 @@ import {
 import type { KeyValueEntry } from "@concord/ports";
 import { contract } from "@concord/protos-storage";
 import { bearer, MemoryTransport } from "@concord/rpc";
-import { silentLog, silentMetrics, type ConcordError, type Environment, type Log } from "@concord/runtime";
+import { type ConcordError, type Environment, type Log, silentLog, silentMetrics, StartWaits } from "@concord/runtime";
 import { composeStorageProxy, storageProxySchema, type StorageProxyConfig, type StorageProxyService } from "../index.ts";
 import type { OpenedBackend } from "../backend-definition.ts";
 import { VirtualClock } from "./virtual-clock.ts";
@@ -51,10 +51,13 @@ export class MemoryRing {
   readonly network: MemoryTransport;
   readonly nodes: MemoryNode[];
   readonly #options: RingOptions;
+  /** Text of /readyz of the nodes that start. */
+  readonly startWaits: StartWaits;
 
   constructor(options: RingOptions) {
     this.#options = options;
     this.clock = options.clock ?? new VirtualClock();
+    this.startWaits = new StartWaits({ clock: this.clock, log: options.log ?? silentLog });
     this.network = options.network ?? new MemoryTransport({ clock: this.clock });
     this.nodes = Array.from({ length: options.size }, (_, at) => this.#compose(`node-${at + 1}`));
   }
@@ -150,7 +153,8 @@ export class MemoryRing {
     };
     const checksum = (bytes: Uint8Array): number => crc32(bytes);
     const log = this.#options.log ?? silentLog;
-    return { clock: this.clock, random, transport: this.network, checksum, log, metrics: silentMetrics, failpoint: () => undefined };
+    const { clock, network: transport, startWaits } = this;
+    return { clock, random, transport, checksum, log, metrics: silentMetrics, failpoint: () => undefined, startWaits };
   }
 }
 

@@ -165,9 +165,12 @@ test("[TXR4] copy: a peer drops tombstones meanwhile: made anew, and what the fi
     });
   });
   const store = new MemoryKeyValue();
-  const copy = (): Promise<void> => copyStore({ store, peers: changing, checksum, log: silentLog, logs: "lost" });
+  const progress: string[] = [];
+  const doing = (text: string): void => void progress.push(text);
+  const copy = (): Promise<void> => copyStore({ store, peers: changing, checksum, log: silentLog, logs: "lost", doing });
   await assert.rejects(copy(), { code: "REPLICAS_UNAVAILABLE" });
   await copy();
   assert.deepEqual(hexOf(...store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE)), hexOf(kept));
   assert.equal(await readForgotten(store, checksum), 5n);
+  assert.ok(progress.includes("copying the store from p2: 5 entries, 0 MiB so far"), progress.join("\n"));
 });

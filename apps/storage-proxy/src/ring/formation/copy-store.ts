@@ -32,6 +32,7 @@ export const COPIED_NAMESPACES = [0x62 /* b */, 0x67 /* g */, ROWS_NAMESPACE /* 
 export const HEADERS_NAMESPACE = 0x67;
 const ENTRIES_NAMESPACE = 0x6c;
 const FIRST_ROW = Uint8Array.of(ROWS_NAMESPACE);
+const BYTES_PER_MIB = 1024 * 1024;
 const BEHIND_ROWS = Uint8Array.of(ROWS_NAMESPACE + 1);
 
 export interface CopyOptions {
@@ -39,6 +40,8 @@ export interface CopyOptions {
   readonly peers: readonly PeerSession[];
   readonly checksum: Checksum;
   readonly log: Log;
+  /** Shows an operator how far the copy is. */
+  readonly doing?: (text: string) => void;
   /** `lost`: what the store holds of group logs is the rest of an interrupted copy. `own`: it is the node's own, which counts. */
   readonly logs: "lost" | "own";
 }
@@ -52,7 +55,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
   const before = await collectionsOf(options.peers);
   /** Of each group: some peer had applied so much before its rows were copied. */
   const groups = new Map<string, Seq>();
-  let entries = 0;
+  let [entries, bytes] = [0, 0];
   for (const peer of options.peers) {
     /** The same of this peer, as far as its rows are sure to follow from it. */
     const applied = new Map<string, Seq>();
@@ -76,6 +79,8 @@ export async function copyStore(options: CopyOptions): Promise<void> {
       const to = page.done ? BEHIND_ROWS : successor(page.lastKey);
       await removeDeleted(options, { from: laterOf(FIRST_ROW, afterKey), to }, copied, applied);
       entries += page.entries.length;
+      bytes += copied.reduce((sum, { value }) => sum + value.length, 0);
+      options.doing?.(`copying the store from ${peer.name}: ${entries} entries, ${Math.round(bytes / BYTES_PER_MIB)} MiB so far`);
       done = page.done;
       afterKey = page.lastKey;
     }
@@ -87,6 +92,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
       "a peer has dropped tombstones while its rows were copied: what they deleted may be among the copies",
     );
   await noteForgotten(options, after);
+  options.doing?.(`copying the logs of ${groups.size} groups from the peers`);
   for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
 }

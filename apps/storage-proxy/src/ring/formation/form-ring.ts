@@ -17,6 +17,8 @@ export interface FormationOptions {
   readonly log: Log;
   /** No write of an earlier life of this node is still under way after this time. */
   readonly settleMs: number;
+  /** Shows an operator what the start is about, in /readyz and the log. */
+  readonly doing?: (text: string) => void;
   /** Aborted when the node is stopped meanwhile. */
   readonly signal: AbortSignal;
 }
@@ -77,11 +79,18 @@ export async function rejoinRing(options: FormationOptions, own: RejoinOptions):
     stopIfAborted(signal);
     try {
       const groups = await readGroups(options);
-      for (const group of groups) if ((await rejoinGroup(own, group)) === "too-far") return false;
+      let compared = 0;
+      for (const group of groups) {
+        options.doing?.(`comparing the log of group ${group} with both peers, ${compared} of ${groups.size} compared`);
+        if ((await rejoinGroup(own, group)) === "too-far") return false;
+        compared += 1;
+      }
       log.info("caught up from both peers", { groups: groups.size });
       return true;
     } catch (thrown) {
-      log.warn("catching up from the peers failed; trying again", { reason: toConcordError(thrown).message });
+      const reason = toConcordError(thrown).message;
+      options.doing?.(`comparing the logs with the peers failed, trying again: ${reason}`);
+      log.warn("catching up from the peers failed; trying again", { reason });
       await sleep(clock, FORMATION_RETRY_MS, signal);
     }
   }
@@ -95,6 +104,7 @@ async function greetOnce(options: FormationOptions): Promise<void> {
 
 async function restoreFromPeers(options: FormationOptions, logs: CopyOptions["logs"]): Promise<void> {
   // What a peer acknowledged together with our earlier life is on its disk by now.
+  options.doing?.(`copying the store begins once writes of this node's earlier life have ended, after ${options.settleMs} ms`);
   await sleep(options.clock, options.settleMs, options.signal);
   for (;;) {
     stopIfAborted(options.signal);
@@ -102,7 +112,9 @@ async function restoreFromPeers(options: FormationOptions, logs: CopyOptions["lo
       await copyStore({ ...options, logs });
       return;
     } catch (thrown) {
-      options.log.warn("copying from the peers failed; trying again", { reason: toConcordError(thrown).message });
+      const reason = toConcordError(thrown).message;
+      options.doing?.(`copying the store failed, trying again: ${reason}`);
+      options.log.warn("copying from the peers failed; trying again", { reason });
       await sleep(options.clock, FORMATION_RETRY_MS, options.signal);
     }
   }
@@ -119,6 +131,7 @@ async function greetAll(options: FormationOptions, formed: boolean): Promise<Hel
     await Promise.all(missing.map((peer) => greet(peer, formed, options.members, hellos)));
     const silent = options.peers.filter((peer) => !hellos.has(peer.name)).map((peer) => peer.name);
     if (silent.length === 0) return [...hellos.values()];
+    options.doing?.(`no answer from ${silent.join(", ")}`);
     if (clock.monotonicMs() - lastLogMs >= FORMATION_LOG_INTERVAL_MS) {
       log.info("waiting for peers to form the ring", { peers: silent.join(",") });
       lastLogMs = clock.monotonicMs();

@@ -68,6 +68,40 @@ test("[TXR4] joining store: crashed before its peers knew: finishes joining, cop
   assert.deepEqual(ring.nodes.map(isReady), [true, true, true]);
 });
 
+test("start: /readyz names silent peers, the wait before a copy, and why a copy begins anew", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await write(first, 1);
+  await ring.halt(second);
+  await ring.halt(third);
+  const seen: string[] = [];
+  const note = (): void => {
+    const [text] = ring.startWaits.current;
+    if (text !== undefined && text !== seen.at(-1)) seen.push(text);
+  };
+  const start = ring.beginRestart(third, EMPTY);
+  await ring.clock.advance(3_000);
+  note();
+  await ring.restart(second);
+  await ring.clock.advance(1_000);
+  note();
+  await ring.halt(second);
+  await ring.clock.advance(10_000);
+  note();
+  await ring.restart(second);
+  await ring.clock.run(start);
+  const expected = [
+    /^the nodes of the ring: node-1, node-2, node-3 \(no answer from node-2\)$/,
+    /\(copying the store begins once writes of this node's earlier life have ended, after \d+ ms\)$/,
+    /\(copying the store failed, trying again: .+\)$/,
+  ];
+  for (const text of expected)
+    assert.ok(
+      seen.some((line) => text.test(line)),
+      `${text} is not in:\n${seen.join("\n")}`,
+    );
+  assert.deepEqual(ring.startWaits.current, []);
+});
+
 test("[TXR4] empty store that peers remember: writes that only it and one peer had are there after the copy", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
   await ring.halt(second);
