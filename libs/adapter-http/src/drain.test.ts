@@ -4,6 +4,11 @@ import type { HttpResponse } from "@concord/runtime";
 import { DRAIN_IDLE_MS } from "./limits.ts";
 import { head, serving } from "./test/fixture.ts";
 
+/** Turns of the event loop in which what was sent arrives. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
 const ok: HttpResponse = { status: 200, headers: [], body: Buffer.from("done") };
 
 test("drain: idle connections: closed after their time, no new ones are taken", async () => {
@@ -12,14 +17,58 @@ test("drain: idle connections: closed after their time, no new ones are taken", 
   idle.send(head("GET /"));
   await idle.until((text) => text.endsWith("done"));
   const drained = fixture.listener.drain(60_000);
+  await turns();
   fixture.clock.advance(DRAIN_IDLE_MS - 1);
-  await new Promise((resolve) => setImmediate(resolve));
+  await turns();
   assert.ok(!idle.ended);
   fixture.clock.advance(1);
   await drained;
   await idle.untilEnd();
   const late = fixture.client();
   assert.equal(await late.untilEnd(), "");
+});
+
+test("drain: a request that arrives while the process stands still: answered before idle connections are closed", async () => {
+  await using fixture = await serving(async () => ok);
+  const client = fixture.client();
+  client.send(head("GET /"));
+  await client.until((text) => text.endsWith("done"));
+  const drained = fixture.listener.drain(60_000);
+  await turns();
+  client.received = "";
+  client.send(head("GET /"));
+  fixture.clock.advance(DRAIN_IDLE_MS);
+  assert.match(await client.untilEnd(), /connection: close[^]*done$/i);
+  await drained;
+});
+
+test("drain: requests come at intervals: the time of idle connections begins again with each, up to half the grace", async () => {
+  await using fixture = await serving(async () => ok);
+  const [first, second] = [fixture.client(), fixture.client()];
+  for (const client of [first, second]) {
+    client.send(head("GET /"));
+    await client.until((text) => text.endsWith("done"));
+    client.received = "";
+  }
+  const drained = fixture.listener.drain(60_000);
+  for (const client of [first, second]) {
+    await turns();
+    fixture.clock.advance(DRAIN_IDLE_MS - 1);
+    client.send(head("GET /"));
+    assert.match(await client.untilEnd(), /connection: close[^]*done$/i);
+    fixture.clock.advance(1);
+  }
+  await drained;
+});
+
+test("drain: connections that were made but not taken: answered, not reset", async () => {
+  await using fixture = await serving(async () => ok);
+  const clients = Array.from({ length: 8 }, () => fixture.client());
+  for (const client of clients) client.send(head("GET /"));
+  await Promise.all(clients.map(({ socket }) => new Promise<void>((resolve) => socket.once("connect", resolve))));
+  const drained = fixture.listener.drain(60_000);
+  for (const client of clients) assert.match(await client.untilEnd(), /done$/);
+  await drained;
 });
 
 test("drain: 16 busy keep-alive connections: the next request of each is answered, with the news that the connection ends; none is reset", async () => {

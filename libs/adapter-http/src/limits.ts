@@ -37,8 +37,14 @@ export const HTTP_LIMITS: HttpLimits = {
   discardMs: 2000,
 };
 
+/** Connections that the system makes before they are taken. */
+export const BACKLOG = 511;
+
 /** How often connections are looked at for `headersTimeoutMs`. */
 export const CONNECTIONS_CHECK_MS = 1000;
 
-/** While it drains a server takes requests on open connections for so long, at most half the grace, and answers them with `connection: close`. */
+/**
+ * A server that drains answers requests on open connections with `connection: close`, and ends idle ones when none has come for so long, at most after half
+ * the grace. Time in which the process does not run does not count.
+ */
 export const DRAIN_IDLE_MS = 500;

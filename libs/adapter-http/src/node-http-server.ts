@@ -6,6 +6,7 @@ import {
   addressOwner,
   ConcordError,
   FairShares,
+  runningTimer,
   silentMetrics,
   toConcordError,
   type Clock,
@@ -17,7 +18,7 @@ import {
   type Metrics,
 } from "@concord/runtime";
 import { discardRest } from "./discard.ts";
-import { CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
+import { BACKLOG, CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
 import { refusedHeaders, toHttpRequest } from "./request.ts";
 import { release, sendResponse } from "./response.ts";
@@ -63,6 +64,9 @@ class Host implements HttpListener {
   readonly #aborts = new Set<AbortController>();
   /** Connections by the address they come from (I7). */
   readonly #connections: FairShares;
+  /** Connections and requests that have ever come. */
+  #taken = 0;
+  #requests = 0;
   #address = "";
   #drained: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
@@ -101,7 +105,7 @@ class Host implements HttpListener {
     if (port === undefined) throw new ConcordError("MALFORMED_REQUEST", `an address has the form host:port, not ${address}`);
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen(Number(port), name, () => {
+      this.#server.listen(Number(port), name, BACKLOG, () => {
         this.#server.off("error", reject);
         this.#server.on("error", (error) => this.#log.error("http server failed", { error: error.message }));
         const bound = this.#server.address();
@@ -118,12 +122,14 @@ class Host implements HttpListener {
   }
 
   async #drainOnce(graceMs: number): Promise<void> {
+    const late = this.#after(graceMs);
+    const polite = this.#after(graceMs / 2);
+    await this.#takeBacklog();
     // Not the server's own close, which ends idle connections at once: a request may be on its way on each of them.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
-    const late = this.#after(graceMs);
-    const isPolite = this.#after(Math.min(DRAIN_IDLE_MS, graceMs / 2));
-    await Promise.race([closed, isPolite.over]);
-    isPolite.cancel();
+    const isClosed = closed.then((): "closed" => "closed");
+    while ((await this.#isQuiet(isClosed, polite.over)) === "busy");
+    polite.cancel();
     this.#server.close();
     const idle = new Promise<void>((resolve) => (this.#whenIdle = resolve));
     if (this.#aborts.size > 0 && (await Promise.race([idle, late.over])) === "late") {
@@ -135,14 +141,40 @@ class Host implements HttpListener {
     late.cancel();
   }
 
-  #after(delayMs: number): { readonly over: Promise<"late">; cancel(): void } {
-    const { promise: over, resolve } = Promise.withResolvers<"late">();
-    const timer = this.#clock.setTimer(delayMs, () => resolve("late"));
+  /** Takes connections that the system has made, which it would reset: at least one in each turn that looks for events, which the first may not. */
+  async #takeBacklog(): Promise<void> {
+    await this.#nextTurn();
+    for (let taken = -1, turns = 0; taken !== this.#taken && turns < BACKLOG; turns += 1) {
+      taken = this.#taken;
+      await this.#nextTurn();
+    }
+  }
+
+  /** Waits for DRAIN_IDLE_MS: "busy" when a request came meanwhile, so that more may be on their way. */
+  async #isQuiet(closed: Promise<"closed">, late: Promise<"late">): Promise<"busy" | "quiet"> {
+    const begun = this.#requests;
+    const idle = this.#after(DRAIN_IDLE_MS, "idle");
+    const first = await Promise.race([closed, idle.over, late]);
+    idle.cancel();
+    if (first === "closed") return "quiet";
+    // Requests that arrived while the process stood still are read in this turn.
+    await this.#nextTurn();
+    return first === "late" || this.#requests === begun ? "quiet" : "busy";
+  }
+
+  #nextTurn(): Promise<void> {
+    return new Promise((resolve) => this.#clock.defer(resolve));
+  }
+
+  #after<Name extends string = "late">(delayMs: number, name = "late" as Name): { readonly over: Promise<Name>; cancel(): void } {
+    const { promise: over, resolve } = Promise.withResolvers<Name>();
+    const timer = runningTimer(this.#clock, delayMs, () => resolve(name));
     return { over, cancel: () => timer.cancel() };
   }
 
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse, expectsContinue: boolean): Promise<void> {
     const { socket } = incoming;
+    this.#requests += 1;
     const others = this.#answersOf(socket);
     const refused = others.size >= this.#limits.pipelinedMax ? "pipelined" : refusedHeaders(incoming.rawHeaders, this.#limits.headersMax);
     // node's emitters report to these what we learn otherwise; without listeners they would end the process.
@@ -240,6 +272,7 @@ class Host implements HttpListener {
   }
 
   #connected(socket: Socket): void {
+    this.#taken += 1;
     const owner = addressOwner(socket.remoteAddress);
     if (!this.#connections.take(owner, 1)) return this.#breakOff(socket, "limit");
     this.#metrics.gauge("http_server_connections", this.#connections.used);

@@ -12,6 +12,7 @@ import {
 import {
   CONNECTIONS_MAX,
   ConcordError,
+  runningTimer,
   type Clock,
   type Listener,
   type MessageStream,
@@ -32,8 +33,10 @@ import { REQUEST_ID_KEY } from "./request-id.ts";
 /** While draining, a stream on which nothing moved for this long is idle and is ended. */
 const DRAIN_QUIET_MS = 100;
 const DRAIN_POLL_MS = 25;
-/** After the grace: so long the last statuses may take to leave before connections are cut. */
-const DRAIN_FLUSH_MS = 50;
+/** After the grace: so long the last statuses may take to leave before connections are cut. As the grace, without time in which the process does not run. */
+const DRAIN_FLUSH_MS = 500;
+/** Without open streams, too: clients take notice of the end of their connections. */
+const FLUSH_POLLS_MIN = 2;
 
 type Bytes = Uint8Array;
 
@@ -68,8 +71,9 @@ export async function serveGrpc(address: string, methods: readonly ServedMethod[
       // grpc-js takes a server whose connections were injected for closed before they are.
       const closed = Promise.all([listener.close(), new Promise<void>((resolve) => server.tryShutdown(() => resolve()))]);
       await drain(closed, streams, clock, graceMs);
-      server.forceShutdown();
+      // Sockets first: a client takes a call on a lost connection for UNAVAILABLE, one that grpc-js cuts for INTERNAL.
       listener.destroy();
+      server.forceShutdown();
       edge.close();
     },
   };
@@ -86,7 +90,8 @@ function register(server: Server, served: ServedMethod, streams: Set<ServerStrea
     const context = edgeCallOf(call);
     const stream = new ServerStream(call, served.method, options, context.requestId);
     streams.add(stream);
-    stream.onClose(() => streams.delete(stream));
+    // Of HTTP/2: then the status has left.
+    context.stream.once("close", () => streams.delete(stream));
     try {
       served.handle(stream, context);
     } catch (thrown) {
@@ -150,7 +155,6 @@ class ServerStream implements MessageStream {
   readonly #options: GrpcServerOptions;
   readonly #requestId: string;
   #isNamed = false;
-  readonly #closeListeners: (() => void)[] = [];
   readonly #endListeners: ((error: Error | undefined) => void)[] = [];
   /** Monotonic time of the last message in either direction. */
   #activeAtMs: number;
@@ -167,10 +171,7 @@ class ServerStream implements MessageStream {
     this.#method = method;
     this.#options = options;
     this.#activeAtMs = options.clock.monotonicMs();
-    call.once("cancelled", () => {
-      this.#remoteEnd(new ConcordError("CANCELLED", "the client went away"));
-      for (const listener of this.#closeListeners.splice(0)) listener();
-    });
+    call.once("cancelled", () => this.#remoteEnd(new ConcordError("CANCELLED", "the client went away")));
     call.once("end", () => this.#remoteEnd(undefined));
   }
 
@@ -180,11 +181,6 @@ class ServerStream implements MessageStream {
 
   get unsentBytes(): number {
     return this.#unsentBytes;
-  }
-
-  /** When the call is over in both directions. */
-  onClose(listener: () => void): void {
-    this.#closeListeners.push(listener);
   }
 
   send(message: object): boolean {
@@ -259,13 +255,26 @@ class ServerStream implements MessageStream {
 }
 
 async function drain(closed: Promise<unknown>, streams: ReadonlySet<ServerStream>, clock: Clock, graceMs: number): Promise<void> {
-  const endsAtMs = clock.monotonicMs() + graceMs;
-  while (!(await within(clock, Math.min(DRAIN_POLL_MS, endsAtMs - clock.monotonicMs()), closed))) {
+  const grace = runningTimeout(clock, graceMs);
+  while (!grace.isOver && !(await within(clock, DRAIN_POLL_MS, closed)))
     for (const stream of streams) if (stream.quietForMs >= DRAIN_QUIET_MS) stream.end(drainingError());
-    if (clock.monotonicMs() >= endsAtMs) break;
-  }
+  grace.cancel();
   for (const stream of streams) stream.end(drainingError());
-  await within(clock, DRAIN_FLUSH_MS, closed);
+  const flush = runningTimeout(clock, DRAIN_FLUSH_MS);
+  for (let polls = 0; polls < FLUSH_POLLS_MIN || (streams.size > 0 && !flush.isOver); polls += 1)
+    if (await within(clock, DRAIN_POLL_MS, closed)) break;
+  flush.cancel();
+}
+
+function runningTimeout(clock: Clock, delayMs: number): { readonly isOver: boolean; cancel(): void } {
+  let isOver = delayMs <= 0;
+  const timer = runningTimer(clock, delayMs, () => (isOver = true));
+  return {
+    get isOver() {
+      return isOver;
+    },
+    cancel: () => timer.cancel(),
+  };
 }
 
 /** Calls on the stream may be running or done, so it must not say that nothing was applied. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Client, credentials } from "@grpc/grpc-js";
+import { Client, credentials, status } from "@grpc/grpc-js";
 import { ConcordError, silentLog, sleep, type Channel, type Listener, type MethodDescriptor } from "@concord/runtime";
 import { bearer } from "./auth.ts";
 import type { GrpcTransportOptions } from "./grpc-options.ts";
@@ -226,6 +226,17 @@ test("drain: a handler that never ends: drain returns after the grace, the calle
   assert.ok(realClock.monotonicMs() - startedAtMs < 5000);
   assert.equal((await inSession).applied, "unknown");
   assert.equal((await unary).applied, "unknown");
+});
+
+test("drain: a call that outlasts the grace: a foreign client gets UNAVAILABLE, never INTERNAL", async (t) => {
+  const { listener, service } = await start(t, { echo: () => new Promise(() => undefined) });
+  const foreign = new Client(listener.address, credentials.createInsecure());
+  t.after(() => foreign.close());
+  const asIs = (bytes: Buffer): Buffer => bytes;
+  const code = new Promise((resolve) => foreign.makeUnaryRequest(echo.path, asIs, asIs, Buffer.alloc(0), (error) => resolve(error?.code)));
+  while (service.inFlight < 1) await sleep(realClock, 5);
+  await listener.drain(0);
+  assert.equal(await code, status.UNAVAILABLE);
 });
 
 test("drain: under load from unary calls and sessions: every call is answered or surely not applied", async (t) => {

@@ -1,5 +1,5 @@
 /** What every server process does around its services: serve them with health and reflection, and drain on a signal. */
-import { sleep, type Clock, type Listener, type Log, type Metrics, type ServedMethod, type Transport } from "@concord/runtime";
+import { runningTimer, type Clock, type Listener, type Log, type Metrics, type ServedMethod, type Transport } from "@concord/runtime";
 import type { Authenticator } from "./auth.ts";
 import { healthMethods } from "./health.ts";
 import { reflectionMethods } from "./reflection.ts";
@@ -53,7 +53,7 @@ export async function startHost(options: HostOptions): Promise<ServiceHost> {
   return hostOf(services, listener.address, async (graceMs) => {
     const endsAtMs = clock.monotonicMs() + graceMs;
     await drainServices(options, services, graceMs);
-    await listener.drain(Math.max(0, endsAtMs - clock.monotonicMs()));
+    await listener.drain(Math.max(graceMs * (1 - DRAIN_CALLS_SHARE), endsAtMs - clock.monotonicMs()));
     log.info("drained", { address: listener.address });
   });
 }
@@ -100,9 +100,11 @@ function hostOf(services: readonly Service[], address: string, drain: (graceMs: 
 
 async function drainServices({ clock, log }: HostOptions, services: readonly Service[], graceMs: number): Promise<void> {
   for (const service of services) service.setState("draining");
-  const finished = new AbortController();
-  const calls = Promise.all(services.map((service) => service.whenDrained())).then(() => finished.abort());
-  await Promise.race([calls, sleep(clock, graceMs * DRAIN_CALLS_SHARE, finished.signal)]);
+  const calls = Promise.all(services.map((service) => service.whenDrained()));
+  const late = Promise.withResolvers<void>();
+  const timer = runningTimer(clock, graceMs * DRAIN_CALLS_SHARE, late.resolve);
+  await Promise.race([calls, late.promise]);
+  timer.cancel();
   const cut = services.reduce((sum, service) => sum + service.inFlight, 0);
   if (cut > 0) log.warn("drain: calls are cut off", { calls: cut });
 }

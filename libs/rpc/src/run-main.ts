@@ -1,7 +1,7 @@
 /** The frame of every server process: start, run until a signal, stop in time, exit with the right code. */
-import type { Clock, Log, LogFields } from "@concord/runtime";
+import { runningTimer, type Clock, type Log, type LogFields } from "@concord/runtime";
 
-/** A process that has not stopped this long after its grace is over exits without waiting any longer. */
+/** A process that has not stopped this long after its grace is over exits; time without a processor does not count. */
 export const STOP_MARGIN_MS = 5_000;
 
 /** Files that a server makes are its user's alone: folders 0700, files 0600. */
@@ -54,7 +54,7 @@ export async function runMain(options: MainOptions): Promise<void> {
   let exitCode = 0;
   const stop = (): void => {
     const backstopMs = config.drainGraceMs + STOP_MARGIN_MS;
-    clock.setTimer(backstopMs, () => {
+    runningTimer(clock, backstopMs, () => {
       log.error("did not stop in time", { backstopMs });
       process.exit(1);
     });

@@ -4,6 +4,7 @@ export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions
 export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } from "./cipher.ts";
 export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDigests } from "./digest-thread.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";
+export { runningTimer } from "./running-time.ts";
 export { CONNECTIONS_MAX, connectionLimits, type ConnectionLimits } from "./connection-limits.ts";
 export { deferred, type Deferred } from "./deferred.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";

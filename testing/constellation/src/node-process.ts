@@ -16,7 +16,7 @@ const REPORT_MS_MAX = 60_000;
 const SILENCE_MS_MAX = 60_000;
 const LOG_TAIL_LINES = 20;
 /** After SIGTERM a node may take this long; then it is killed. */
-export const DRAIN_MS_MAX = 15_000;
+export const DRAIN_MS_MAX = 45_000;
 
 export interface Exit {
   readonly code: number | null;

@@ -25,10 +25,15 @@ export function manualClock(): ManualClock {
     timers: () => timers.length,
     defer: (action) => void setImmediate(action),
     advance(ms) {
-      nowMs += ms;
-      const due = timers.filter(({ atMs }) => atMs <= nowMs);
-      timers = timers.filter(({ atMs }) => atMs > nowMs);
-      for (const { action } of due) action();
+      const endMs = nowMs + ms;
+      for (;;) {
+        const next = timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+        if (next === undefined || next.atMs > endMs) break;
+        timers = timers.filter((other) => other !== next);
+        nowMs = next.atMs;
+        next.action();
+      }
+      nowMs = endMs;
     },
   };
 }

@@ -122,10 +122,15 @@ export class ManualClock implements Clock {
 
   async advance(ms: number): Promise<void> {
     await this.settle();
-    this.#nowMs += ms;
-    const due = this.#timers.filter((timer) => timer.atMs <= this.#nowMs);
-    this.#timers = this.#timers.filter((timer) => timer.atMs > this.#nowMs);
-    for (const timer of due) timer.action();
+    const endMs = this.#nowMs + ms;
+    for (;;) {
+      const next = this.#timers.toSorted((a, b) => a.atMs - b.atMs)[0];
+      if (next === undefined || next.atMs > endMs) break;
+      this.#timers = this.#timers.filter((timer) => timer !== next);
+      this.#nowMs = Math.max(this.#nowMs, next.atMs);
+      next.action();
+    }
+    this.#nowMs = endMs;
     await this.settle();
   }
 }

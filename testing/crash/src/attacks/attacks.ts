@@ -1,6 +1,7 @@
 // The attacks there are, and the run of all or some of them.
 import { client } from "./client.ts";
 import type { Attack } from "./attack.ts";
+import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
@@ -19,6 +20,7 @@ export const ATTACKS: readonly Attack[] = [
   tokenFloods,
   hostileTenant,
   clockAhead,
+  busyDrain,
 ];
 
 /** Runs the named attacks, or all, or those of the short form; returns whether none succeeded. */
