@@ -18,7 +18,7 @@ const OVERLOADED = "8";
 
 export const tokenFloods: Attack = {
   name: "token-floods",
-  symptom: "4 200 waiting reads of one client were refused to everybody else: 4096 calls in flight, by nobody's share",
+  symptom: "4 200 waiting reads of one client took all 4096 calls in flight, without a share: calls of other users were refused",
   isShort: true,
   async run(target) {
     const sessions = Array.from({ length: CONNECTIONS }, () => connect(`http://${target.address}`).on("error", () => undefined));
