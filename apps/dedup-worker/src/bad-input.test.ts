@@ -73,6 +73,12 @@ const CASES: readonly Case[] = [
   ingest("the pipeline's id header", "MALFORMED_REQUEST", { id: "x", ...header("concord-id") }),
   ingest("the pipeline's origin header", "MALFORMED_REQUEST", { id: "x", ...header("concord-origin", Buffer.alloc(18)) }),
   ingest("a header that begins like the pipeline's", "MALFORMED_REQUEST", { id: "x", ...header("concord-") }),
+  ingest("a value beside null_value", "MALFORMED_REQUEST", { id: "x", value: Buffer.from("v"), nullValue: true }),
+  ingest("a key beside empty_key", "MALFORMED_REQUEST", { id: "x", key: Buffer.from("k"), emptyKey: true }),
+  ingest("a header's value beside its null_value", "MALFORMED_REQUEST", {
+    id: "x",
+    headers: [{ name: "h", value: Buffer.from("v"), nullValue: true }],
+  }),
   ingest("a time before 1970", "TIMESTAMP_OUT_OF_RANGE", { id: "x", timestampMs: -1n }),
   ingest("the earliest number as time", "TIMESTAMP_OUT_OF_RANGE", { id: "x", timestampMs: -(2n ** 63n) }),
   ingest("a time that no date can have", "TIMESTAMP_OUT_OF_RANGE", { id: "x", timestampMs: TIMESTAMP_MS_MAX + 1n }),

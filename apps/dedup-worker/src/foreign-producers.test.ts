@@ -14,6 +14,8 @@ const foreign = (id: string, more: Partial<NewMessage> = {}): NewMessage => ({
 });
 
 interface Came {
+  /** Of the output. */
+  readonly messages: readonly NewMessage[];
   readonly output: readonly string[];
   readonly ids: readonly string[];
   readonly deadLetters: readonly string[];
@@ -39,7 +41,8 @@ async function processed(config: object, messages: readonly NewMessage[]): Promi
     Buffer.from(headers.find((each) => each.name === name)?.value ?? []).toString();
   const output = await read("output");
   return {
-    output: output.map(({ value }) => Buffer.from(value).toString()).toSorted(),
+    messages: output,
+    output: output.map(({ value }) => Buffer.from(value ?? "null").toString()).toSorted(),
     ids: output.map((message) => header(message, "concord-id")).toSorted(),
     deadLetters: (await read("dead-letters")).map((message) => header(message, "concord-reason")),
   };
@@ -78,3 +81,32 @@ for (const [missingId, ids, deadLetters] of [
     assert.deepEqual([came.ids, came.deadLetters], [ids, deadLetters]);
   });
 }
+
+test("[DDD8] foreign producer: a tombstone, a null key and a null header: they come out as null, each once", async () => {
+  const headers = [{ name: "trace", value: null }];
+  const sent = IDS.flatMap((id) => {
+    const message: NewMessage = { key: null, value: null, headers: [{ name: "concord-id", value: bytes(id) }, ...headers], timestampMs: 1 };
+    return [message, message];
+  });
+  const { messages } = await processed({ idSource: "none", missingId: "dead-letter" }, sent);
+  const contents = messages.map(({ key, value, headers: [first] }) => [key, value, first]);
+  assert.deepEqual(contents, Array(IDS.length).fill([null, null, headers[0]]));
+});
+
+for (const [idSource, reason] of [
+  ["key", "no header concord-id, no key"],
+  ["json:messageId", "no header concord-id, no value"],
+  ["header:trace", "no header concord-id, header trace is null"],
+] as const) {
+  test(`[DDD8] foreign producer: ids by ${idSource}, which is null: dead letters whose reason says so`, async () => {
+    const nulls = foreign("a", { key: null, value: null, headers: [{ name: "trace", value: null }] });
+    const came = await processed({ idSource, missingId: "dead-letter" }, [nulls]);
+    assert.deepEqual([came.output, came.deadLetters], [[], [reason]]);
+  });
+}
+
+test("[DDD8] foreign producer: ids by content: a null is one content, no bytes are another", async () => {
+  const forms = [foreign("a", { value: null }), foreign("a", { value: bytes("") })];
+  const came = await processed({ idSource: "content" }, [...forms, ...forms, ...forms]);
+  assert.deepEqual(came.output, ["", "null"]);
+});

@@ -40,7 +40,7 @@ describe("ingest", () => {
           [-1n, -1n, -1n],
         );
         const output = [...(await fixture.folder.messages("output", 0)), ...(await fixture.folder.messages("output", 1))];
-        assert.deepEqual(output.map((message) => Buffer.from(message.value).toString()).sort(), ["a", "b", "c"]);
+        assert.deepEqual(output.map((message) => Buffer.from(message.value!).toString()).sort(), ["a", "b", "c"]);
       }));
   }
 

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { partitionOfId } from "@concord/dedup";
-import { OutputService, type ConsumeRequestInit, type ConsumeResponse } from "@concord/protos-dedup";
+import { OutputService, type ConsumeRequestInit, type ConsumeResponse, type LogMessage } from "@concord/protos-dedup";
 import { bearer, openStream, type TypedStream } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
@@ -29,12 +29,14 @@ async function fill(fixture: WorkerFixture, client: Client, count: number, from 
 class Consumer {
   readonly stream: TypedStream<ConsumeRequestInit, ConsumeResponse>;
   readonly values: string[] = [];
+  readonly messages: LogMessage[] = [];
   readonly nexts: bigint[] = [];
   readonly ended: Promise<ConcordError | undefined>;
 
   constructor(client: Client, token?: string) {
     this.stream = openStream(client.channel, CONSUME, { metadata: bearer(token) });
     this.stream.onMessage((page) => {
+      this.messages.push(...page.messages);
       this.values.push(...page.messages.map(({ value }) => Buffer.from(value).toString()));
       this.nexts.push(page.nextOffset);
     });
@@ -42,6 +44,31 @@ class Consumer {
     this.ended = new Promise((resolve) => this.stream.onEnd((error) => resolve(error as ConcordError | undefined)));
   }
 }
+
+test("nulls: keys, values and headers that are null or empty: Read and Consume give them as Ingest took them", () =>
+  withFixture(async (fixture, client) => {
+    const none = new Uint8Array(0);
+    const headers = [
+      { name: "null", value: none, nullValue: true },
+      { name: "empty", value: none, nullValue: false },
+    ];
+    const forms = [
+      { key: none, emptyKey: false, value: none, nullValue: true },
+      { key: none, emptyKey: true, value: none, nullValue: false },
+      { key: Uint8Array.of(1), emptyKey: false, value: none, nullValue: true },
+    ].map((form, at) => ({ ...form, headers, id: fixture.idIn(0, `m${at}`) }));
+    for (const form of forms) await client.ingest([form]);
+    const { messages } = await client.read(0, 0n);
+    const consumer = new Consumer(client);
+    consumer.stream.send({ event: "start", start: { topic: "TOPIC_OUTPUT", partition: 0, fromOffset: 0n, credits: 10 } });
+    await settle();
+    const contents = (came: readonly Pick<LogMessage, "id" | "key" | "emptyKey" | "value" | "nullValue" | "headers">[]) =>
+      came.map(({ id, key, emptyKey, value, nullValue, headers: all }) => {
+        const own = all.filter(({ name }) => !name.startsWith("concord-"));
+        return [id, [...key], emptyKey, [...value], nullValue, own.map((header) => [header.name, [...header.value], header.nullValue])];
+      });
+    for (const came of [messages, consumer.messages]) assert.deepEqual(contents(came), contents(forms));
+  }));
 
 test("read: any offset, as often as wanted: the messages from there on and where to read on", () =>
   withFixture(async (fixture, client) => {

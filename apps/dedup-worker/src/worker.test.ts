@@ -16,7 +16,7 @@ const messages = (count: number, name = "m"): object[] => Array.from({ length: c
 
 async function outputIds(folder: Folder): Promise<string[]> {
   const both = [...(await folder.messages("output", 0)), ...(await folder.messages("output", 1))];
-  return both.map(({ value }) => Buffer.from(value).toString().slice("value of ".length)).sort();
+  return both.map(({ value }) => Buffer.from(value!).toString().slice("value of ".length)).sort();
 }
 
 test("[DD1] [DD4] worker: copies in one call, in the next and after a restart: each id once in the output", async () => {

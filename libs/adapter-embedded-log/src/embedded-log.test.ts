@@ -341,6 +341,28 @@ test("format: version 1: records byte for byte, both ways", () => {
   assert.deepEqual(decoded, { ...head, output: [], deadLetters: at(0n), rerouted: [{ ...targets[0]!, messages: at(0n) }] });
 });
 
+test("format: version 2, with nulls and a key without bytes: records byte for byte, both ways; version 1's empty key is none", () => {
+  const headers = [{ name: "id", value: null }];
+  const nulls: NewMessage = { ...GOLDEN_MESSAGE, key: null, value: null, headers };
+  const empty: NewMessage = { ...GOLDEN_MESSAGE, key: Uint8Array.of(), value: Uint8Array.of() };
+  const input = encodeMessages([nulls, empty]);
+  assert.equal(hex(input), "02000200000102696400" + "4278bcfe5687b000" + "01010102696403" + "0405" + "4278bcfe5687b000");
+  const at = (...messages: NewMessage[]) => messages.map((message, offset) => ({ ...message, offset: BigInt(offset) }));
+  assert.deepEqual(decodeMessages(input, 0n).messages, at(nulls, empty));
+  const head = { publication: 7n, acknowledgedInput: 9n, writtenAtMs: 2 };
+  for (const [output, deadLetters, rerouted] of [
+    [[nulls], [], []],
+    [[], [nulls], []],
+    [[], [], [{ partition: 3, inputEnd: 5n, messages: at(nulls) }]],
+  ] as const) {
+    const bytes = encodePublication({ ...head, output, deadLetters, rerouted });
+    assert.equal(bytes[0], 2);
+    assert.deepEqual(decodePublication(bytes, 0n), { ...head, output: at(...output), deadLetters: at(...deadLetters), rerouted });
+  }
+  const noKey = encodeMessages([{ ...GOLDEN_MESSAGE, key: null }]);
+  assert.deepEqual([noKey[0], decodeMessages(noKey, 0n).messages], [1, at({ ...GOLDEN_MESSAGE, key: null })]);
+});
+
 test("format: another version, cut or longer bytes: CORRUPT_DATA", () => {
   const bytes = encodePublication({
     publication: 1n,
@@ -354,5 +376,5 @@ test("format: another version, cut or longer bytes: CORRUPT_DATA", () => {
     assert.throws(() => decodePublication(bytes.subarray(0, size), 0n), { code: "CORRUPT_DATA" });
   }
   assert.throws(() => decodePublication(Uint8Array.from([...bytes, 0]), 0n), { code: "CORRUPT_DATA" });
-  assert.throws(() => decodeMessages(Uint8Array.of(2, 0, 0), 0n), { code: "CORRUPT_DATA" });
+  assert.throws(() => decodeMessages(Uint8Array.of(3, 0, 0), 0n), { code: "CORRUPT_DATA" });
 });

@@ -6,11 +6,11 @@ const FENCE_HEADER = "concord-fence";
 /** No message of the pipeline: readers pass over it. */
 export function fenceRecord(owner: string, nowMs: number): NewMessage {
   const headers = [{ name: FENCE_HEADER, value: Buffer.from(owner) }];
-  return { key: new Uint8Array(0), value: new Uint8Array(0), headers, timestampMs: nowMs };
+  return { key: null, value: new Uint8Array(0), headers, timestampMs: nowMs };
 }
 
 export function isFence({ key, value, headers }: NewMessage): boolean {
-  return value.length === 0 && key.length === 0 && headers.length === 1 && headers[0]!.name === FENCE_HEADER;
+  return (value?.length ?? 0) === 0 && (key?.length ?? 0) === 0 && headers.length === 1 && headers[0]!.name === FENCE_HEADER;
 }
 
 /** What a pipeline was begun with. */

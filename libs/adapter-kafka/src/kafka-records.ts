@@ -87,7 +87,7 @@ class TopicRecords implements KafkaRecords {
     const end = await this.#wire.end(this.#topic, PARTITION).catch((error: unknown) => Promise.reject(unavailable(error)));
     while (this.#next < end) {
       const { messages, next } = await this.#reader.read(this.#topic, PARTITION, this.#next, PAGE);
-      for (const { value } of messages) take(value);
+      for (const { value } of messages) take(value ?? new Uint8Array(0));
       if (next === this.#next) throw new ConcordError("CORRUPT_DATA", `${this.#topic}: nothing can be read from offset ${next} on`);
       this.#next = next;
     }

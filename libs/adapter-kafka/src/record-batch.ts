@@ -73,14 +73,13 @@ export function encodeBatch(messages: readonly NewMessage[], producer: BatchProd
 function writeRecord(writer: Writer, { key, value, headers }: NewMessage, timeDelta: number, offsetDelta: number): void {
   const names = headers.map(({ name }) => Buffer.from(name));
   const headerBytes = headers.reduce((sum, header, at) => sum + sizeOfBytes(names[at]!) + sizeOfBytes(header.value), 0);
-  const keyBytes = key.length === 0 ? 1 : sizeOfBytes(key);
-  const body = 1 + sizeOfVarint(timeDelta) + sizeOfVarint(offsetDelta) + keyBytes + sizeOfBytes(value) + sizeOfVarint(headers.length);
+  const body =
+    1 + sizeOfVarint(timeDelta) + sizeOfVarint(offsetDelta) + sizeOfBytes(key) + sizeOfBytes(value) + sizeOfVarint(headers.length);
   writer.varint(body + headerBytes);
   writer.byte(0);
   writer.varint(timeDelta);
   writer.varint(offsetDelta);
-  if (key.length === 0) writer.varint(-1);
-  else writer.bytes(key);
+  writer.bytes(key);
   writer.bytes(value);
   writer.varint(headers.length);
   headers.forEach((header, at) => {
@@ -147,7 +146,7 @@ function readBatch(batch: Buffer, baseOffset: bigint, from: bigint, open: Set<bi
   for (let left = batch.readInt32BE(COUNT_AT); left > 0; left -= 1) {
     const record = readRecord(records, baseOffset, baseTime, appendTime);
     // A marker's key is its version and its kind: the end of an aborted transaction ends its producer's too.
-    if (isControl && Buffer.from(record.key).readInt16BE(2) === ABORT_MARKER) open.delete(producerId);
+    if (isControl && Buffer.from(record.key ?? []).readInt16BE(2) === ABORT_MARKER) open.delete(producerId);
     if (!isControl && record.offset >= from) messages.push(record);
   }
 }
@@ -160,7 +159,10 @@ function readRecord(reader: Reader, baseOffset: bigint, baseTime: number, append
   const offset = baseOffset + BigInt(reader.varint());
   const key = reader.bytes();
   const value = reader.bytes();
-  const headers = Array.from({ length: reader.varint() }, () => ({ name: Buffer.from(reader.bytes()).toString(), value: reader.bytes() }));
+  const headers = Array.from({ length: reader.varint() }, () => ({
+    name: Buffer.from(reader.bytes() ?? []).toString(),
+    value: reader.bytes(),
+  }));
   if (reader.at !== end) throw new Error(`the record at offset ${offset} has another length than it says`);
   return { offset, key, value, headers, timestampMs };
 }
@@ -173,7 +175,7 @@ function sizeOfVarint(value: number): number {
   return size;
 }
 
-const sizeOfBytes = (bytes: Uint8Array): number => sizeOfVarint(bytes.length) + bytes.length;
+const sizeOfBytes = (bytes: Uint8Array | null): number => (bytes === null ? sizeOfVarint(-1) : sizeOfVarint(bytes.length) + bytes.length);
 
 class Writer {
   readonly #buffer: Buffer;
@@ -194,7 +196,11 @@ class Writer {
     this.byte(left);
   }
 
-  bytes(bytes: Uint8Array): void {
+  bytes(bytes: Uint8Array | null): void {
+    if (bytes === null) {
+      this.varint(-1);
+      return;
+    }
     this.varint(bytes.length);
     this.#buffer.set(bytes, this.#at);
     this.#at += bytes.length;
@@ -229,10 +235,10 @@ class Reader {
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
-  /** Bytes of their own. Kafka tells nothing (null) from no bytes; here both are no bytes. */
-  bytes(): Uint8Array {
+  /** Bytes of their own. */
+  bytes(): Uint8Array | null {
     const length = this.varint();
-    if (length <= 0) return new Uint8Array(0);
+    if (length < 0) return null;
     if (this.at + length > this.#buffer.length) throw new Error("its records are cut");
     const bytes = new Uint8Array(this.#buffer.subarray(this.at, this.at + length));
     this.at += length;

@@ -260,7 +260,7 @@ function hiding({ inputs, committed, isOurs = true }: HiddenCase): Scripted & { 
     addPartitions: async (_producer, partitions) => void ends.push(partitions.map(({ topic }) => topic).join()),
     endTransaction: async (_producer, as) => void ends.push(as),
   });
-  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value).toString());
+  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value!).toString());
   return { ...scripted, context: { ...scripted.context, inputOffsetOf }, ends };
 }
 
@@ -291,7 +291,7 @@ test("[DDD5] session: a dead letter of what is processed again is there: not wri
     bounds: async (topic) => (topic === "dead" ? { start: 0n, end: 1n } : { start: 10n, end: 10n }),
     fetch: async (topic) => ({ batches: topic === "dead" ? Buffer.from(letter) : Buffer.alloc(0), aborted: [], stableEnd: 1n }),
   });
-  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value).toString());
+  const inputOffsetOf = ({ value }: NewMessage): bigint => BigInt(Buffer.from(value!).toString());
   const session = await open({ ...scripted, context: { ...scripted.context, inputOffsetOf } });
   scripted.calls.length = 0;
   const outcome = await session.publish({ output: [], deadLetters: [message("3")], rerouted: [], acknowledgedInput: 4n });

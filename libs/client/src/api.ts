@@ -249,9 +249,11 @@ export interface Topology {
 export interface OutgoingMessage {
   /** Unique: copies with the same id come out once. Absent = a UUID is made, once for all tries of this call. */
   readonly id?: string;
-  readonly value: Uint8Array | string;
-  readonly key?: Uint8Array | string;
-  readonly headers?: Readonly<Record<string, Uint8Array | string>>;
+  /** Null: a tombstone; it comes out as null. */
+  readonly value: Uint8Array | string | null;
+  /** Absent or null = none. */
+  readonly key?: Uint8Array | string | null;
+  readonly headers?: Readonly<Record<string, Uint8Array | string | null>>;
   /** Absent = the server's clock. */
   readonly timestamp?: Date;
 }
@@ -307,9 +309,11 @@ export interface StoredMessage {
   readonly id: string;
   /** Whose id it is; empty: of no source. */
   readonly source: string;
-  readonly value: Uint8Array;
-  readonly key: Uint8Array;
-  readonly headers: readonly { readonly name: string; readonly value: Uint8Array }[];
+  /** Null: a tombstone. */
+  readonly value: Uint8Array | null;
+  /** Null: none. */
+  readonly key: Uint8Array | null;
+  readonly headers: readonly { readonly name: string; readonly value: Uint8Array | null }[];
   readonly timestamp: Date;
 }
 

@@ -40,6 +40,31 @@ test("[DD1] ingest: the reply is lost: sent again with the same ids, made ones i
   assert.equal(results[0]!.offset, undefined);
 });
 
+test("ingest: nulls and empty ones: they come back as they were given; a message without a key has none", async () => {
+  const { cluster, db } = await connected();
+  const headers = { null: null, empty: "" };
+  const forms = [
+    { id: "a", value: null, key: null, headers },
+    { id: "b", value: "", key: "", headers },
+    { id: "c", value: null, headers },
+  ];
+  await cluster.clock.until(db.messages.ingest(forms));
+  const { messages } = await cluster.clock.until(db.messages.read(0));
+  const none = Buffer.alloc(0);
+  const stored = [
+    { name: "null", value: null },
+    { name: "empty", value: none },
+  ];
+  assert.deepEqual(
+    messages.map(({ key, value, headers: all }) => ({ key, value, headers: all })),
+    [
+      { key: null, value: null, headers: stored },
+      { key: none, value: none, headers: stored },
+      { key: null, value: null, headers: stored },
+    ],
+  );
+});
+
 test("ingest: a signal while no worker answers: the call ends at once, and is not sent again", async () => {
   const { cluster, db } = await connected();
   cluster.dropReply("ingest");
@@ -60,10 +85,10 @@ test("ingest: texts and bytes, keys, headers, times: as they were given; accepte
   assert.deepEqual(result, { id: "a", verdict: "accepted", partition: 0, offset: 0n });
   const page = await cluster.clock.until(db.messages.read(0));
   const stored = page.messages[0]!;
-  assert.equal(new TextDecoder().decode(stored.value), "text");
-  assert.deepEqual([...stored.key], [1]);
+  assert.equal(new TextDecoder().decode(stored.value!), "text");
+  assert.deepEqual([...stored.key!], [1]);
   assert.deepEqual(
-    stored.headers.map(({ name, value }) => [name, ...value]),
+    stored.headers.map(({ name, value }) => [name, ...value!]),
     [
       ["h", 0x78],
       ["b", 2],

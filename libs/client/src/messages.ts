@@ -232,13 +232,16 @@ export class WorkerMessages implements Messages {
     return backoff(clock, { ...MESSAGE_BACKOFF, jitter: random }, signal);
   }
 
-  #wireMessage({ id, value, key, headers = {}, timestamp }: OutgoingMessage): Message {
+  #wireMessage({ id, value, key = null, headers = {}, timestamp }: OutgoingMessage): Message {
+    const keyBytes = bytesOf(key);
     return {
       // Made here and not by the server: all tries carry the same one.
       id: id === undefined || id === "" ? this.#newId() : id,
       value: bytesOf(value),
-      key: key === undefined ? new Uint8Array() : bytesOf(key),
-      headers: Object.entries(headers).map(([name, content]) => ({ name, value: bytesOf(content) })),
+      nullValue: value === null,
+      key: keyBytes,
+      emptyKey: key !== null && keyBytes.length === 0,
+      headers: Object.entries(headers).map(([name, content]) => ({ name, value: bytesOf(content), nullValue: content === null })),
       timestampMs: timestamp === undefined ? 0n : BigInt(timestamp.getTime()),
     };
   }
@@ -286,14 +289,23 @@ function resultOf({ verdict, partition, offset, id }: IngestResult): IngestedMes
   return { id, verdict: known, partition, offset: offset < 0n ? undefined : offset };
 }
 
-function storedMessage({ offset, id, source, value, key, headers, timestampMs }: LogMessage): StoredMessage {
-  return { offset, id, source, value, key, headers, timestamp: new Date(Number(timestampMs)) };
+function storedMessage({ offset, id, source, value, nullValue, key, emptyKey, headers, timestampMs }: LogMessage): StoredMessage {
+  return {
+    offset,
+    id,
+    source,
+    value: nullValue ? null : value,
+    key: key.length === 0 && !emptyKey ? null : key,
+    headers: headers.map((header) => ({ name: header.name, value: header.nullValue ? null : header.value })),
+    timestamp: new Date(Number(timestampMs)),
+  };
 }
 
 function topicOf({ topic }: ReadOptions): Topic {
   return topic === "dead-letters" ? "TOPIC_DEAD_LETTERS" : "TOPIC_OUTPUT";
 }
 
-function bytesOf(content: Uint8Array | string): Uint8Array {
+function bytesOf(content: Uint8Array | string | null): Uint8Array {
+  if (content === null) return new Uint8Array();
   return typeof content === "string" ? new TextEncoder().encode(content) : content;
 }

@@ -62,14 +62,16 @@ function finder(source: IdSource): Finder {
     case "header":
       return (message) => {
         const header = message.headers.find((each) => each.name === source.name);
-        return header === undefined ? missing(`no header ${source.name}`, true) : { kind: "given", id: header.value };
+        if (header === undefined) return missing(`no header ${source.name}`, true);
+        return header.value === null ? missing(`header ${source.name} is null`, false) : { kind: "given", id: header.value };
       };
     case "key":
-      return (message) => ({ kind: "given", id: message.key });
+      return (message) => (message.key === null ? missing("no key", true) : { kind: "given", id: message.key });
     case "json": {
       const path = jsonPath(source.path);
       const name = source.path.join(".");
       return (message) => {
+        if (message.value === null) return missing("no value", true);
         const text = findJsonText(message.value, path);
         if (text.kind === "found") return { kind: "given", id: text.bytes };
         return missing(text.kind === "missing" ? `no text at ${name}` : "not JSON", true);

@@ -7,6 +7,7 @@ export const PACKED_ID_BYTES = 16;
 const UUID_TEXT_BYTES = 36;
 const HYPHEN = 0x2d;
 const NOT_HEX = 255;
+const NO_BYTES = new Uint8Array(0);
 
 const HEX_VALUES = hexValues();
 
@@ -41,8 +42,9 @@ export function packGiven(id: Uint8Array, keys: IdKeys, hash: IdHash, words: Uin
   if (!packUuid(id, words, at)) packBytes(hash(keys.given, id), words, at);
 }
 
-export function packContent(value: Uint8Array, keys: IdKeys, hash: IdHash, words: Uint32Array, at: number): void {
-  packBytes(hash(keys.content, value), words, at);
+/** Null is another content than no bytes: it has the hash that an empty id would have, and no id is empty. */
+export function packContent(value: Uint8Array | null, keys: IdKeys, hash: IdHash, words: Uint32Array, at: number): void {
+  packBytes(value === null ? hash(keys.given, NO_BYTES) : hash(keys.content, value), words, at);
 }
 
 /** The id in the form in which equal ids have equal bytes: a UUID's text in lower case. */

@@ -3,6 +3,7 @@ import { normalId } from "./id-words.ts";
 
 const SEED = 0x9747b28c;
 const MULTIPLIER = 0x5bd1e995;
+const NO_BYTES = new Uint8Array(0);
 
 /** Kafka's default hash of a key, pinned here: all copies of an id must reach one partition whatever a client library changes (DDD3). */
 export function murmur2(bytes: Uint8Array): number {
@@ -29,6 +30,11 @@ export function partitionOfBytes(bytes: Uint8Array, partitions: number): number 
   const partition = (murmur2(bytes) & 0x7fffffff) % partitions;
   assert(partition >= 0, "DDD3: the partition of an id is one of them");
   return partition;
+}
+
+/** The partition of a message without an id. */
+export function partitionOfContent(value: Uint8Array | null, partitions: number): number {
+  return partitionOfBytes(value ?? NO_BYTES, partitions);
 }
 
 /** The partition of an id: a UUID in lower case, because UUIDs compare so; any other id as it is. */

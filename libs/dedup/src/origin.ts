@@ -69,7 +69,7 @@ export function readOrigin(message: NewMessage): MessageOrigin | undefined {
 }
 
 export function headerOf(message: NewMessage, name: string): Uint8Array | undefined {
-  return message.headers.findLast((header) => header.name === name)?.value;
+  return message.headers.findLast((header) => header.name === name)?.value ?? undefined;
 }
 
 function isOurs(name: string): boolean {

@@ -194,7 +194,7 @@ test("[DDD8] missing id: to the dead letters with its reason and origin; the par
       { inputOffset: 2n, id: undefined, source: undefined, reason: "the id has more than 256 bytes" },
     ],
   );
-  assert.equal(textOf(dead[0]!.value), "lost?");
+  assert.equal(textOf(dead[0]!.value!), "lost?");
   await worker.stop();
 });
 

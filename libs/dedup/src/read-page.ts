@@ -5,7 +5,7 @@ import { SOURCE_BYTES_MAX } from "./limits.ts";
 import { idExtractor, type ExtractId } from "./extract-id.ts";
 import { ID_WORDS, idKeys, packContent, packGiven, type IdKeys } from "./id-words.ts";
 import type { PreparedPage, ReadId } from "./classify-page.ts";
-import { partitionOfBytes, partitionOfId } from "./murmur2.ts";
+import { partitionOfContent, partitionOfId } from "./murmur2.ts";
 import { headerOf, ID_HEADER, readStoredOrigin, SOURCE_HEADER } from "./origin.ts";
 import { SourceMasks } from "./source-masks.ts";
 import type { OutputIds, Window } from "./window.ts";
@@ -39,7 +39,7 @@ export class IdReader {
       const id = this.#extract(message);
       if (id.kind === "none" && this.#makes) return { kind: "none", made: utf8.encode(`${this.#partition}-${message.offset}`) };
       if (id.kind === "none" || id.kind === "dead-letter") return id;
-      const partition = id.kind === "given" ? partitionOfId(id.id, this.#partitions) : partitionOfBytes(message.value, this.#partitions);
+      const partition = id.kind === "given" ? partitionOfId(id.id, this.#partitions) : partitionOfContent(message.value, this.#partitions);
       if (partition !== this.#partition) return { kind: "misrouted", partition };
       const source = headerOf(message, SOURCE_HEADER);
       if (source !== undefined && source.length > SOURCE_BYTES_MAX)

@@ -268,13 +268,18 @@ function copyOf(publication: Publication): Publication {
   };
 }
 
+function copyOfBytes(bytes: Uint8Array | null): Uint8Array | null {
+  return bytes === null ? null : Uint8Array.from(bytes);
+}
+
 function copyMessage({ key, value, headers, timestampMs }: NewMessage): NewMessage {
-  const copies = headers.map((header) => ({ name: header.name, value: Uint8Array.from(header.value) }));
-  return { key: Uint8Array.from(key), value: Uint8Array.from(value), headers: copies, timestampMs };
+  const copies = headers.map((header) => ({ name: header.name, value: copyOfBytes(header.value) }));
+  return { key: copyOfBytes(key), value: copyOfBytes(value), headers: copies, timestampMs };
 }
 
 function sizeOf({ key, value, headers }: NewMessage): number {
-  return headers.reduce((sum, header) => sum + header.name.length + header.value.length, key.length + value.length);
+  const contentBytes = (key?.length ?? 0) + (value?.length ?? 0);
+  return headers.reduce((sum, header) => sum + header.name.length + (header.value?.length ?? 0), contentBytes);
 }
 
 function firstAtOrAbove(messages: readonly LogMessage[], offset: bigint): number {

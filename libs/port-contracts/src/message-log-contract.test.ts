@@ -183,8 +183,8 @@ class DeduplicatesByItself extends MemoryMessageLog {
   readonly #seen = new Set<string>();
 
   override append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
-    const fresh = messages.filter(({ value }) => !this.#seen.has(`${partition} ${value.join()}`));
-    for (const { value } of fresh) this.#seen.add(`${partition} ${value.join()}`);
+    const fresh = messages.filter(({ value }) => !this.#seen.has(`${partition} ${String(value)}`));
+    for (const { value } of fresh) this.#seen.add(`${partition} ${String(value)}`);
     return super.append(partition, fresh);
   }
 }
@@ -204,11 +204,20 @@ class ReordersLargePublications extends Publishes {
   }
 }
 
+class NullsAreEmpty extends MemoryMessageLog {
+  override append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
+    return super.append(
+      partition,
+      messages.map((message) => ({ ...message, value: message.value ?? new Uint8Array() })),
+    );
+  }
+}
+
 class ForgetsEmptyValues extends MemoryMessageLog {
   override append(partition: number, messages: readonly NewMessage[]): Promise<{ readonly from: bigint }> {
     return super.append(
       partition,
-      messages.filter(({ value }) => value.length > 0),
+      messages.filter(({ value }) => value === null || value.length > 0),
     );
   }
 }
@@ -261,6 +270,7 @@ const FAULTS = [
   TakesWhatFits,
   ReordersLargePublications,
   ForgetsEmptyValues,
+  NullsAreEmpty,
 ];
 
 for (const Fault of FAULTS) {

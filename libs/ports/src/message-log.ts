@@ -3,13 +3,14 @@ export type LogTopic = "input" | "output" | "dead-letters";
 
 export interface MessageHeader {
   readonly name: string;
-  readonly value: Uint8Array;
+  readonly value: Uint8Array | null;
 }
 
+/** A null is none at all: a log keeps it, and keeps it apart from no bytes. */
 export interface NewMessage {
-  /** Empty: none. */
-  readonly key: Uint8Array;
-  readonly value: Uint8Array;
+  readonly key: Uint8Array | null;
+  /** Null: a tombstone, by which compacted copies remove what they hold of the key. */
+  readonly value: Uint8Array | null;
   readonly headers: readonly MessageHeader[];
   /** Milliseconds since the Unix epoch. */
   readonly timestampMs: number;
@@ -152,5 +153,6 @@ export interface MessageLog {
 
 /** Not below the bytes a message takes in any log: lengths, times and offsets at their largest. */
 export function messageBytes({ key, value, headers }: NewMessage): number {
-  return headers.reduce((sum, { name, value: bytes }) => sum + 3 * name.length + bytes.length + 16, key.length + value.length + 64);
+  const contentBytes = (key?.length ?? 0) + (value?.length ?? 0) + 64;
+  return headers.reduce((sum, { name, value: bytes }) => sum + 3 * name.length + (bytes?.length ?? 0) + 16, contentBytes);
 }

@@ -135,7 +135,7 @@ function newMessage(recent: string[]): NewMessage {
   if (recent.length < 10_000) recent.push(id);
   else recent[Math.floor(Math.random() * recent.length)] = id;
   const headers = [{ name: ID_HEADER, value: Buffer.from(id) }];
-  return { key: new Uint8Array(), value: VALUE, headers, timestampMs: Date.now() };
+  return { key: null, value: VALUE, headers, timestampMs: Date.now() };
 }
 
 /** Resolves with the most memory seen, once nothing is left to process. */

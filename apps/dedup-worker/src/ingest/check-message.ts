@@ -12,7 +12,7 @@ import {
   RESERVED_HEADER_PREFIX,
   TIMESTAMP_MS_MAX,
 } from "../limits.ts";
-import { checkLimit, malformed } from "../rpc/wire.ts";
+import { checkLimit, keyFromWire, malformed, valueFromWire } from "../rpc/wire.ts";
 
 /** A message that may be ingested. */
 export interface CheckedMessage extends NewMessage {
@@ -41,25 +41,29 @@ export function checkedId(id: string): Uint8Array {
   return bytes;
 }
 
-function checkedMessage({ id, value, key, headers, timestampMs }: Message, at: number, nowMs: number): CheckedMessage {
-  checkLimit(key.length, KEY_BYTES_MAX, "KEY_BYTES_MAX", `bytes of the key of message ${at}`);
+function checkedMessage(message: Message, at: number, nowMs: number): CheckedMessage {
+  const { id, headers, timestampMs } = message;
+  const key = keyFromWire(message, `message ${at}`);
+  const value = valueFromWire(message, `message ${at}`);
+  checkLimit(message.key.length, KEY_BYTES_MAX, "KEY_BYTES_MAX", `bytes of the key of message ${at}`);
   checkLimit(headers.length, HEADERS_MAX, "HEADERS_MAX", `headers of message ${at}`);
   if (timestampMs < 0n || timestampMs > TIMESTAMP_MS_MAX) {
     throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `the timestamp of message ${at} is no time`);
   }
   const idBytes = id === "" ? undefined : checkedId(id);
   const checked = headers.map((header) => checkedHeader(header, at));
-  const bytes = checked.reduce((sum, header) => sum + header.bytes, (idBytes?.length ?? 0) + value.length + key.length);
+  const bytes = checked.reduce((sum, header) => sum + header.bytes, (idBytes?.length ?? 0) + message.value.length + message.key.length);
   return { id: idBytes, value, key, headers: checked, timestampMs: timestampMs === 0n ? Math.floor(nowMs) : Number(timestampMs), bytes };
 }
 
-function checkedHeader({ name, value }: Header, at: number): MessageHeader & { readonly bytes: number } {
+function checkedHeader(header: Header, at: number): MessageHeader & { readonly bytes: number } {
+  const { name } = header;
   if (name === "") throw malformed(`a header of message ${at} has no name`);
   const nameBytes = new TextEncoder().encode(checkedText(name, "a header's name")).length;
   checkLimit(nameBytes, HEADER_NAME_BYTES_MAX, "HEADER_NAME_BYTES_MAX", `bytes of a header's name of message ${at}`);
-  checkLimit(value.length, HEADER_VALUE_BYTES_MAX, "HEADER_VALUE_BYTES_MAX", `bytes of a header of message ${at}`);
+  checkLimit(header.value.length, HEADER_VALUE_BYTES_MAX, "HEADER_VALUE_BYTES_MAX", `bytes of a header of message ${at}`);
   if (name.startsWith(RESERVED_HEADER_PREFIX)) throw malformed(`headers that begin with ${RESERVED_HEADER_PREFIX} are the pipeline's`);
-  return { name, value, bytes: nameBytes + value.length };
+  return { name, value: valueFromWire(header, `header ${name} of message ${at}`), bytes: nameBytes + header.value.length };
 }
 
 /** Bytes that are no UTF-8 arrive as replacement characters: two ids that differ there would be one, and a message would be lost. */

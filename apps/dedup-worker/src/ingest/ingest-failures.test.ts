@@ -171,7 +171,7 @@ test("[DD2] ingest: ids that are no UTF-8 or begin with a byte order mark, owned
       moving: () => undefined,
       enter: () => assert.fail("nothing is here"),
     },
-    place: async (message) => ({ message, id: message.key.length > 0 ? id : marked, partition: 0 }),
+    place: async (message) => ({ message, id: (message.key?.length ?? 0) > 0 ? id : marked, partition: 0 }),
     forward: async (_, messages) => {
       passed.push(...messages);
       return messages.map(() => ({ status: "queued", partition: 0, offset: 0n, id: "" }));

@@ -7,6 +7,7 @@ import { outputRefusal } from "../partitions/output-limit.ts";
 import type { Partitions } from "../partitions/partitions.ts";
 import type { CallBudget } from "../partitions/peers.ts";
 import type { CheckedMessage } from "./check-message.ts";
+import { contentToWire, headerToWire } from "../rpc/wire.ts";
 import { inTime } from "./in-time.ts";
 import type { Placed } from "./message-ids.ts";
 
@@ -286,9 +287,8 @@ function forwarded({ message, id }: Placed): Message {
   const text = idText(id);
   return {
     id: text.includes("\uFFFD") ? "" : text,
-    key,
-    value,
-    headers: headers.map((header) => ({ ...header })),
+    ...contentToWire(key, value),
+    headers: headers.map(headerToWire),
     timestampMs: BigInt(timestampMs),
   };
 }

@@ -1,4 +1,4 @@
-import { ID_HEADER, idExtractor, partitionOfBytes, partitionOfId, type IdSource, type MissingIdPolicy } from "@concord/dedup";
+import { ID_HEADER, idExtractor, partitionOfContent, partitionOfId, type IdSource, type MissingIdPolicy } from "@concord/dedup";
 import { guidToText, type GuidSource } from "@concord/snowflake";
 import type { CheckedMessage } from "./check-message.ts";
 
@@ -30,7 +30,7 @@ export function placer(options: PlacingOptions): (message: CheckedMessage) => Pr
       const id = new TextEncoder().encode(guidToText(await guids.next()));
       return { message, id, partition: partitionOfId(id, partitions) };
     }
-    return { message, id: undefined, partition: partitionOfBytes(message.value, partitions) };
+    return { message, id: undefined, partition: partitionOfContent(message.value, partitions) };
   };
 }
 

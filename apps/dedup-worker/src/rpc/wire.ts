@@ -1,8 +1,37 @@
 /** proto <-> domain of this service. What does not fit is MALFORMED_REQUEST. */
 import { readOrigin } from "@concord/dedup";
-import type { LogMessage, LogTopic } from "@concord/ports";
-import type { LogMessage as WireMessage, Topic } from "@concord/protos-dedup";
+import type { LogMessage, LogTopic, MessageHeader } from "@concord/ports";
+import type { Header, LogMessage as WireMessage, Topic } from "@concord/protos-dedup";
 import { ConcordError } from "@concord/runtime";
+
+const NO_BYTES = new Uint8Array(0);
+
+/** A key and a value as messages of both directions have them. */
+interface WireContent {
+  readonly key: Uint8Array;
+  readonly emptyKey: boolean;
+  readonly value: Uint8Array;
+  readonly nullValue: boolean;
+}
+
+export function contentToWire(key: Uint8Array | null, value: Uint8Array | null): WireContent {
+  return { key: key ?? NO_BYTES, emptyKey: key?.length === 0, value: value ?? NO_BYTES, nullValue: value === null };
+}
+
+export function headerToWire({ name, value }: MessageHeader): Header {
+  return { name, value: value ?? NO_BYTES, nullValue: value === null };
+}
+
+/** An empty key without a word about it is none: producers from before `empty_key` send it so. */
+export function keyFromWire({ key, emptyKey }: Pick<WireContent, "key" | "emptyKey">, what: string): Uint8Array | null {
+  if (emptyKey && key.length > 0) throw malformed(`${what} has a key of ${key.length} bytes and empty_key`);
+  return key.length === 0 && !emptyKey ? null : key;
+}
+
+export function valueFromWire({ value, nullValue }: Pick<WireContent, "value" | "nullValue">, what: string): Uint8Array | null {
+  if (nullValue && value.length > 0) throw malformed(`${what} has a value of ${value.length} bytes and null_value`);
+  return nullValue ? null : value;
+}
 
 export function topicFromWire(topic: Topic): LogTopic {
   return topic === "TOPIC_DEAD_LETTERS" ? "dead-letters" : "output";
@@ -15,9 +44,8 @@ export function messageToWire(message: LogMessage): WireMessage {
   return {
     offset,
     id: id === undefined ? "" : new TextDecoder("utf-8", { ignoreBOM: true }).decode(id),
-    value,
-    key,
-    headers,
+    ...contentToWire(key, value),
+    headers: headers.map(headerToWire),
     timestampMs: BigInt(timestampMs),
     source: origin?.source === undefined ? "" : new TextDecoder().decode(origin.source),
   };

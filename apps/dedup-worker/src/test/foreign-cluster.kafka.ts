@@ -42,9 +42,9 @@ const workers = await WorkerProcesses.create();
 after(() => workers[Symbol.asyncDispose]());
 
 interface ForeignMessage {
-  readonly key?: string;
-  readonly value: string;
-  readonly headers?: readonly (readonly [string, string])[];
+  readonly key?: string | null;
+  readonly value: string | null;
+  readonly headers?: readonly (readonly [string, string | null])[];
 }
 
 const argsOf = (command: string, asked: object): string[] => [PROGRAM, brokers.join(","), command, JSON.stringify(asked)];
@@ -53,10 +53,12 @@ async function foreign(command: string, asked: object): Promise<string> {
   return (await run("python3", argsOf(command, asked), { env, maxBuffer: 1 << 26 })).stdout;
 }
 
-async function values(topic: string): Promise<string[]> {
+async function consumed(topic: string): Promise<ForeignMessage[]> {
   const lines = (await foreign("consume", { topic })).split("\n").filter((line) => line !== "");
-  return lines.map((line) => (JSON.parse(line) as { readonly value: string }).value).toSorted();
+  return lines.map((line) => JSON.parse(line) as ForeignMessage);
 }
+
+const values = async (topic: string): Promise<string[]> => (await consumed(topic)).map(({ value }) => String(value)).toSorted();
 
 function argumentsOf(topics: Topics, more: readonly string[]): string[] {
   const names = [
@@ -144,6 +146,31 @@ for (const [idSource, message] of [
     assert.deepEqual(await values(topics["dead-letters"]), []);
   });
 }
+
+test("[DD1] foreign producer: tombstones, keys and headers that are null or empty: consumers get each once, as it was", async () => {
+  const topics = await newTopics();
+  const forms = [null, "", "x"].flatMap((key) =>
+    [null, "", "y"].flatMap((value) => [null, "", "z"].map((header) => ({ key, value, header }))),
+  );
+  const sent = forms.map(({ key, value, header }, at): ForeignMessage => ({
+    key,
+    value,
+    headers: [
+      ["h", header],
+      ["id", `${at}`],
+    ],
+  }));
+  for (const _ of [1, 2]) await foreign("produce", { topic: topics.input, messages: sent });
+  const worker = await start(topics, "data", ["--id-source", "header:id"]);
+  await until(worker.address, processed(sent.length));
+  await kill(worker, "SIGTERM");
+  const came = await consumed(topics.output);
+  const number = ({ headers }: ForeignMessage): number => Number(headers![1]![1]);
+  assert.deepEqual(
+    came.toSorted((left, right) => number(left) - number(right)),
+    sent,
+  );
+});
 
 test("[DDD3] foreign admin: partitions are added: a worker with the new number and a new data folder is refused, no known id passes again", async () => {
   const topics = await newTopics();

@@ -13,6 +13,10 @@ def encoded(text):
     return None if text is None else text.encode()
 
 
+def decoded(content):
+    return None if content is None else content.decode()
+
+
 def send(producer):
     errors = []
     for message in ASKED["messages"]:
@@ -66,8 +70,8 @@ def consume():
         if message.error():
             ended.add(message.partition())
             continue
-        value = message.value()
-        print(json.dumps({"value": None if value is None else value.decode(), "headers": [name for name, _ in message.headers() or []]}))
+        headers = [[name, decoded(value)] for name, value in message.headers() or [] if not name.startswith("concord-")]
+        print(json.dumps({"key": decoded(message.key()), "value": decoded(message.value()), "headers": headers}))
     consumer.close()
 
 

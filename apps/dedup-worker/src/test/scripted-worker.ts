@@ -135,7 +135,7 @@ export class ScriptedWorker implements PartitionWorker {
     output: NewMessage[],
     deadLetters: NewMessage[],
   ): { readonly kind: "accepted" | "dead-lettered" | "duplicate"; readonly at: bigint } {
-    const id = message.headers.find(({ name }) => name === ID_HEADER)?.value;
+    const id = message.headers.find(({ name }) => name === ID_HEADER)?.value ?? undefined;
     if (id === undefined) {
       deadLetters.push(published(message, "none", { name: REASON_HEADER, value: Buffer.from("no id") }));
       return { kind: "dead-lettered", at: BigInt(deadLetters.length - 1) };

@@ -123,7 +123,7 @@ export class Folder {
       for (let partition = 0; partition < this.log.partitions; partition += 1) {
         const messages = await this.messages(topic, partition);
         parts.push(
-          `${topic} ${partition}: ${messages.map(({ offset, value }) => `${offset}=${Buffer.from(value).toString("hex")}`).join(" ")}`,
+          `${topic} ${partition}: ${messages.map(({ offset, value }) => `${offset}=${value === null ? "null" : Buffer.from(value).toString("hex")}`).join(" ")}`,
         );
       }
     }

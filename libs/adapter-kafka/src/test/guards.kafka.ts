@@ -33,7 +33,7 @@ async function all(log: MessageLog, topic: "input" | "output" | "dead-letters", 
 }
 
 const texts = async (log: MessageLog, topic: "input" | "output" | "dead-letters"): Promise<string[]> =>
-  (await all(log, topic)).map(({ value }) => Buffer.from(value).toString());
+  (await all(log, topic)).map(({ value }) => Buffer.from(value!).toString());
 
 const STEPS = {
   transactional: [API.Produce, API.AddPartitionsToTxn, API.AddOffsetsToTxn, API.EndTxn, API.TxnOffsetCommit],
@@ -128,7 +128,7 @@ test("[DDD5] single-owner: stopped between dead letters and output: they are not
   const outcome = await second.publish(again);
   const letters = await all(log, "dead-letters");
   assert.deepEqual(
-    letters.map(({ value }) => Buffer.from(value).toString()),
+    letters.map(({ value }) => Buffer.from(value!).toString()),
     ["d", "e"],
   );
   assert.equal(outcome.kind, "published");
@@ -190,7 +190,7 @@ test("[DDD5] bytes that change after the call: what was given is appended", asyn
   const log = await openOn(await newTopics());
   const given = message("before");
   const appended = log.append(0, [given]);
-  given.value.set(utf8("AFTER!"));
+  given.value!.set(utf8("AFTER!"));
   await appended;
   assert.deepEqual(await texts(log, "input"), ["before"]);
 });

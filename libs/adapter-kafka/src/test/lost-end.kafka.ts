@@ -40,7 +40,7 @@ async function texts(log: MessageLog, topic: LogTopic): Promise<readonly string[
   const found: string[] = [];
   for (let { start: at } = await log.bounds(topic, 0); ;) {
     const { messages, next } = await log.read(topic, 0, at, { messages: 100, bytes: 1 << 20 });
-    found.push(...messages.map(({ value }) => Buffer.from(value).toString()));
+    found.push(...messages.map(({ value }) => Buffer.from(value!).toString()));
     if (next === at) return found;
     at = next;
   }

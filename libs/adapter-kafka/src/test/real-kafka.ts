@@ -24,7 +24,7 @@ export const clock: Clock = {
 /** What the pipeline's own header says is a text here. */
 export const inputOffsetOf = ({ headers }: NewMessage): bigint | undefined => {
   const header = headers.find(({ name }) => name === "input");
-  return header === undefined ? undefined : BigInt(Buffer.from(header.value).toString());
+  return header === undefined ? undefined : BigInt(Buffer.from(header.value!).toString());
 };
 
 let admin: Promise<Admin> | undefined;

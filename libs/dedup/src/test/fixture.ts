@@ -162,7 +162,7 @@ export async function processed({ worker }: Pick<Fixture, "worker">): Promise<vo
 }
 
 export async function outputValues(log: MessageLog, partition = 0): Promise<string[]> {
-  return (await all(log, "output", partition)).map((each) => textOf(each.value));
+  return (await all(log, "output", partition)).map((each) => textOf(each.value!));
 }
 
 export async function all(log: MessageLog, topic: "input" | "output" | "dead-letters", partition = 0) {

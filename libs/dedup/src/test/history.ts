@@ -141,7 +141,7 @@ function checkNothingLost(
   let elsewhere = 0;
   for (const each of input) {
     const out = published.get(each.offset) ?? deadLetters.get(each.offset);
-    if (out !== undefined) assert.equal(textOf(out.value), textOf(each.value), `content of ${each.offset}`);
+    if (out !== undefined) assert.deepEqual(out.value, each.value, `content of ${each.offset}`);
     if (published.has(each.offset)) ids.add(idOf(each));
     else if (idOf(each) === "") assert.ok(deadLetters.has(each.offset), `${each.offset} has no id: a dead letter`);
     else if (idOf(each) === MISROUTED.toLowerCase()) elsewhere += 1;
