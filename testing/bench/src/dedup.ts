@@ -11,6 +11,7 @@ import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-
 import { createPartitionWorker, ID_HEADER, type IdHash, type WindowOptions, type WindowStores } from "@concord/dedup";
 import type { KeyValue, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
+import { Attempts } from "./attempts.ts";
 import type { BenchOptions } from "./bench.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { SourceWindow } from "./source-window.ts";
@@ -142,8 +143,12 @@ function newMessage(recent: string[]): NewMessage {
 async function progress(layout: string, messages: number, startMs: number, lag: () => Promise<bigint>): Promise<number> {
   let rss = 0;
   let saidMs = startMs;
-  for (;;) {
+  const attempts = new Attempts(`${layout}: processing`);
+  for (let before = messages; ;) {
     const left = Number(await lag());
+    if (left < before) attempts.progress();
+    else attempts.check();
+    before = left;
     rss = Math.max(rss, process.memoryUsage().rss);
     const nowMs = nodeClock.monotonicMs();
     if (left === 0) return rss;

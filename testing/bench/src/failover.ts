@@ -43,8 +43,9 @@ export async function failoverBench(options: BenchOptions): Promise<void> {
   const constellation = await startForBench(folder, "three", options);
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => connect({ coordinators: constellation.coordinators })));
   const watched = new WatchedMasters(constellation.nodes);
+  let load: ListLoad | undefined;
   try {
-    const load = await ListLoad.start({ clients, writers: WRITERS_PER_LIST, pauseMs: PAUSE_MS });
+    load = await ListLoad.start({ clients, writers: WRITERS_PER_LIST, pauseMs: PAUSE_MS });
     const figures = newLossFigures();
     const run: Run = { constellation, watched, load, figures };
     await sleep(WARM_UP_MS);
@@ -59,6 +60,7 @@ export async function failoverBench(options: BenchOptions): Promise<void> {
     if (problem !== undefined) throw new Error(problem);
   } finally {
     watched.close();
+    load?.close();
     for (const db of clients) db.close();
     await constellation.stop();
     rmSync(folder, { recursive: true, force: true });

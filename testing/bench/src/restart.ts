@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import { memoryMiB, type Constellation } from "@concord/constellation";
+import { Attempts } from "./attempts.ts";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
@@ -91,9 +92,11 @@ function keepWriting(db: ConcordClient, rows: number): { readonly ended: Promise
 
 /** Until a row is read: a node that is ready may still be without its peers. */
 async function readOne(db: ConcordClient): Promise<void> {
+  const attempts = new Attempts("a read after the restart");
   for (;;) {
     const row = await db.read("notes", { book: 0n, id: 0n }).catch(() => undefined);
     if (row !== undefined) return;
+    attempts.check();
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

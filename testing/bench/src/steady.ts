@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, ConcordClientError, type ConcordClient } from "@concord/client";
 import { Latencies, type Constellation, memoryMiB } from "@concord/constellation";
+import { Attempts } from "./attempts.ts";
 import type { BenchOptions } from "./bench.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
@@ -124,11 +125,13 @@ async function pages(db: ConcordClient): Promise<{ readonly pageP50Ms: number; r
 
 /** A read that was refused on a busy machine is made again; its time counts. */
 async function readPage(db: ConcordClient, board: bigint): Promise<{ readonly rows: readonly unknown[] }> {
+  const attempts = new Attempts(`a page of board ${board}`);
   for (;;) {
     try {
       return await db.query("SELECT * FROM players WHERE board = ? AND score >= ?", [board, 0], { pageSize: PAGE_ROWS });
     } catch (thrown) {
       if (!(thrown instanceof ConcordClientError && thrown.retryable)) throw thrown;
+      attempts.check(thrown);
     }
   }
 }

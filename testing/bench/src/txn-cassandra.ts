@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { connect } from "@concord/client";
 import { cpuSeconds, type Engines } from "@concord/constellation";
 import { addPhoto, createAlbums } from "./albums.ts";
+import { Attempts } from "./attempts.ts";
 import type { BenchOptions } from "./bench.ts";
 import { addresses, openPlainAlbums } from "./cassandra-albums.ts";
 import { measured, startForBench, warmUp } from "./concord-load.ts";
@@ -80,11 +81,13 @@ export async function txnCassandraBench(options: BenchOptions): Promise<void> {
 function repeated(work: () => Promise<unknown>): { readonly work: () => Promise<void>; readonly failed: () => number } {
   let failed = 0;
   const again = async (): Promise<void> => {
+    const attempts = new Attempts("a transaction");
     for (;;) {
       try {
         await work();
         return;
-      } catch {
+      } catch (thrown) {
+        attempts.check(thrown);
         failed += 1;
       }
     }

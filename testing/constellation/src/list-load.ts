@@ -9,6 +9,8 @@ const TABLES = [
 ];
 const LISTS_TRIED_MAX = 100_000n;
 const CREATED_MS = 60_000;
+/** Generous: a takeover on a busy machine takes a minute. */
+const COMMITS_WITHIN_MS = 180_000;
 
 interface List {
   readonly id: bigint;
@@ -85,11 +87,22 @@ export class ListLoad {
     await this.#ended;
   }
 
+  /** Ends the load also when the test failed before its stop; what is under way ends with its clients. */
+  close(): void {
+    this.#stopping.abort();
+  }
+
   /** Resolves when every one of the groups has a transaction that began after the time. */
   async commitsSince(groups: readonly string[], since: number): Promise<void> {
     const missing = new Set(groups);
+    const endsAt = performance.now() + COMMITS_WITHIN_MS;
     for (let seen = 0; missing.size > 0; await sleep(1)) {
       for (; seen < this.commits.length; seen += 1) if (this.commits[seen]!.beganAt >= since) missing.delete(this.commits[seen]!.group);
+      if (missing.size === 0 || performance.now() < endsAt) continue;
+      const last = this.failures.at(-1) as { readonly message?: string } | undefined;
+      throw new Error(
+        `groups ${[...missing].join(", ")}: no commit within ${COMMITS_WITHIN_MS / 1000} s; last failure: ${last?.message ?? "none"}`,
+      );
     }
   }
 

@@ -20,6 +20,8 @@ const BATCH = 20;
 const REPEATED = 5;
 const SIZES = [300, 40_000, 200_000];
 const PUT_TIMEOUT_MS = 10_000;
+/** Reads and CreateBucket: a busy machine answers late, a dead node never. */
+const READ_TIMEOUT_MS = 60_000;
 const ADMIN_TIMEOUT_MS = 60_000;
 const RETRY_MS = 50;
 
@@ -39,6 +41,7 @@ export class ObjectMessageLoad {
   readonly #options: ObjectMessageOptions;
   readonly #gateways: readonly S3Client[];
   readonly #stopping = new AbortController();
+  readonly #closing = new AbortController();
   #ended: Promise<unknown> = Promise.resolve();
 
   private constructor(options: ObjectMessageOptions) {
@@ -49,7 +52,7 @@ export class ObjectMessageLoad {
 
   static async start(options: ObjectMessageOptions): Promise<ObjectMessageLoad> {
     const load = new ObjectMessageLoad(options);
-    await load.#gateways[0]!.send(new CreateBucketCommand({ Bucket: BUCKET }));
+    await load.#gateways[0]!.send(new CreateBucketCommand({ Bucket: BUCKET }), { abortSignal: load.#within(READ_TIMEOUT_MS) });
     const producers = Array.from({ length: PRODUCERS }, (_, at) => load.#ingest(at));
     load.#ended = Promise.all([...load.#gateways.map((gateway, at) => load.#put(gateway, at)), ...producers]);
     return load;
@@ -63,6 +66,7 @@ export class ObjectMessageLoad {
     return this.#messages.size;
   }
 
+  /** Resolves when each request under way has its answer or its time is up. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#ended;
@@ -73,8 +77,12 @@ export class ObjectMessageLoad {
     return (await this.#checkMessages()) ?? (await this.#checkObjects()) ?? (await this.#checkBlobs());
   }
 
-  close(): void {
+  /** Ends the load also when the test failed before its stop. Without nodes no request is answered, so those under way are aborted. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    this.#closing.abort();
     for (const gateway of this.#gateways) gateway.destroy();
+    await this.#ended;
   }
 
   /** New keys only: what was answered must be there. */
@@ -83,11 +91,15 @@ export class ObjectMessageLoad {
       const Key = `${at}/${n}`;
       const Body = randomBytes(SIZES[n % SIZES.length]!);
       await gateway
-        .send(new PutObjectCommand({ Bucket: BUCKET, Key, Body }), { abortSignal: AbortSignal.timeout(PUT_TIMEOUT_MS) })
+        .send(new PutObjectCommand({ Bucket: BUCKET, Key, Body }), { abortSignal: this.#within(PUT_TIMEOUT_MS) })
         .then(() => this.#objects.set(Key, hashOf(Body)))
         .catch(() => sleep(RETRY_MS));
       await sleep(this.#options.pauseMs);
     }
+  }
+
+  #within(timeoutMs: number): AbortSignal {
+    return AbortSignal.any([AbortSignal.timeout(timeoutMs), this.#closing.signal]);
   }
 
   /** Each batch has the newest messages of the one before again. */
@@ -127,7 +139,7 @@ export class ObjectMessageLoad {
   async #checkObjects(): Promise<string | undefined> {
     const reader = this.#gateways.at(-1)!;
     for (const [Key, hash] of this.#objects) {
-      const { Body } = await reader.send(new GetObjectCommand({ Bucket: BUCKET, Key }));
+      const { Body } = await reader.send(new GetObjectCommand({ Bucket: BUCKET, Key }), { abortSignal: this.#within(READ_TIMEOUT_MS) });
       if (hashOf(await Body!.transformToByteArray()) !== hash) return `object ${Key} has other bytes than were acknowledged`;
     }
     return undefined;

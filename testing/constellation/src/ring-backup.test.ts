@@ -135,11 +135,16 @@ test("backup of a ring: stopped in load and copied, it goes on, all is lost and 
   const lists = await ListLoad.start({ clients, writers: 2, pauseMs: 0 });
   const objectClient = await connected();
   const objects = await ObjectMessageLoad.start({ constellation, db: objectClient, pauseMs: 0 });
-  context.after(() => (objects.close(), objectClient.close()));
+  context.after(async () => {
+    lists.close();
+    objectClient.close();
+    await objects.close();
+  });
   await sleep(LOAD_MS);
   await Promise.all([lists.stop(), objects.stop()]);
   assert.ok(lists.commits.length > 0 && objects.objects > 0 && objects.messages > 0);
   const amid = new Unpromised();
+  context.after(() => amid.stop());
   await sleep(LOAD_MS);
   const backup = join(folder, "backup");
   await backUp(backup);

@@ -24,8 +24,8 @@ const FOUNDERS = 3;
 const PARTITIONS = 8;
 const BATCH = 20;
 const REPEATED = 5;
-const READY_MS = 60_000;
-const MOVED_MS = 60_000;
+const READY_MS = 240_000;
+const MOVED_MS = 240_000;
 /** Generous: the machine of the tests may be busy with others. */
 const CALL_MS = 20_000;
 const STEADY_MS = 1_000;
@@ -202,6 +202,7 @@ test("[TX3, TX32, DDD4] workers: a fourth is added, one stops, returns and is re
   await start(first, second, third);
   await untilShared([first, second, third]);
   const load = new Load(staying);
+  context.after(() => load.stop());
   const phase = async (name: string, act: () => Promise<unknown>, among: readonly NodeProcess[]): Promise<void> => {
     const startMs = performance.now();
     await act();

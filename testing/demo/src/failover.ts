@@ -51,9 +51,10 @@ export async function failoverScenario(client: Client, folder: string, engines: 
   const { coordinators } = constellation;
   const clients = await Promise.all(Array.from({ length: CLIENTS }, () => client.connect({ coordinators })));
   const watched = new WatchedMasters(constellation.nodes);
+  let lists: ListLoad | undefined;
   let beside: Beside | undefined;
   try {
-    const load = await ListLoad.start({ clients, writers: 1, pauseMs: PAUSE_MS });
+    const load = (lists = await ListLoad.start({ clients, writers: 1, pauseMs: PAUSE_MS }));
     beside = await Beside.start(client, constellation);
     await sleep(WARM_UP_MS);
     const from = performance.now();
@@ -73,8 +74,8 @@ export async function failoverScenario(client: Client, folder: string, engines: 
     return { held, line: `failover: ${times}; ${unanswered}; ${outcome}; each node restarted in turn: ${inTurn}` };
   } finally {
     watched.close();
-    await beside?.stop();
-    beside?.close();
+    lists?.close();
+    await beside?.close();
     for (const db of clients) db.close();
     await constellation.stop();
   }
@@ -116,9 +117,9 @@ class Beside {
     await Promise.all([this.#albums.stop(), this.#others.stop()]);
   }
 
-  close(): void {
-    this.#others.close();
+  async close(): Promise<void> {
     for (const db of this.#clients) db.close();
+    await Promise.all([this.#albums.stop(), this.#others.close()]);
   }
 }
 

@@ -6,11 +6,14 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
+import { setImmediate } from "node:timers/promises";
 import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { hostOf, imageVariables } from "./programs.ts";
 import { ROOT } from "./tools.ts";
 
 const DOCKERFILE = readFileSync(join(ROOT, "docker/Dockerfile"), "utf8");
+/** Generous: three nodes start beside other loads. */
+const READY_WITHIN_MS = 180_000;
 const COMMIT = "0123456789ab";
 const folder = mkdtempSync(join(tmpdir(), "concord-image-"));
 const [src, image, data] = ["src", "image", "data"].map((name) => join(folder, name)) as [string, string, string];
@@ -99,6 +102,16 @@ async function start(program: string, variables: Readonly<Record<string, string>
   throw new Error(`${program} ended before it served`);
 }
 
+async function untilReady(node: Started): Promise<void> {
+  const endsAtMs = performance.now() + READY_WITHIN_MS;
+  while (!isHealthy(node, "/readyz")) {
+    assert.equal(node.child.exitCode, null, "the process has ended");
+    assert.ok(performance.now() < endsAtMs, `not ready within ${READY_WITHIN_MS / 1000} s`);
+    // The exit of a process is an event.
+    await setImmediate();
+  }
+}
+
 function isHealthy({ adminPort }: Started, path: string): boolean {
   try {
     const env = { PATH: process.env["PATH"], CONCORD_ADMIN_ADDRESS: `0.0.0.0:${adminPort}` };
@@ -159,7 +172,7 @@ for (const [program, variables, isReadyAlone] of PROGRAMS) {
   test(`image: ${program}.js: serves, its health check says so, SIGTERM ends it well`, async () => {
     const started = await start(`${program}.js`, variables);
     assert.ok(isHealthy(started, "/healthz"));
-    while (isReadyAlone && !isHealthy(started, "/readyz"));
+    if (isReadyAlone) await untilReady(started);
     if (!isReadyAlone) assert.ok(!isHealthy(started, "/readyz"));
     assert.equal(await ends(started), 0);
     const version = execFileSync(process.execPath, [`${program}.js`, "--version"], { cwd: image, encoding: "utf8" });
@@ -187,8 +200,6 @@ test("image: concord.js three times, a ring: each hears the others and is ready,
       }),
     ),
   );
-  for (const node of started) {
-    while (!isHealthy(node, "/readyz")) assert.equal(node.child.exitCode, null, "a node of the ring has ended");
-  }
+  for (const node of started) await untilReady(node);
   assert.deepEqual(await Promise.all(started.map(ends)), [0, 0, 0]);
 });

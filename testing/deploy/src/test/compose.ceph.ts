@@ -15,6 +15,8 @@ import { connectPool } from "@concord/adapter-rados";
 const OSD_BYTES = 1024 * 1024 * 1024;
 /** Until the cluster knows that an OSD is gone: 20 s and more on a busy machine. */
 const OPERATION_TIMEOUT_S = 120;
+/** Generous: a cluster on a busy machine. */
+const HEALTHY_WITHIN_MS = 300_000;
 const SCRIPT = join(import.meta.dirname, "../../../../docker/ceph.sh");
 const ROLES = new Map([
   ["ceph-mon", ["mon"]],
@@ -76,7 +78,11 @@ const isHealthy = (name: string): Promise<boolean> =>
   succeeds("/bin/bash", [SCRIPT, "health", ROLES.get(name)!.join(".")], environmentOf(name));
 
 async function untilHealthy(name: string): Promise<void> {
-  while (!(await isHealthy(name))) assert.equal(running.get(name)!.exitCode, null, `${name} ended`);
+  const endsAtMs = performance.now() + HEALTHY_WITHIN_MS;
+  while (!(await isHealthy(name))) {
+    assert.equal(running.get(name)!.exitCode, null, `${name} ended`);
+    assert.ok(performance.now() < endsAtMs, `${name} is not healthy within ${HEALTHY_WITHIN_MS / 1000} s`);
+  }
 }
 
 function succeeds(program: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<boolean> {
