@@ -1,17 +1,19 @@
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { tokensOf } from "@concord/config";
-import { composeDedupWorker } from "@concord/dedup-worker";
+import { composeDedupWorker, dedupWorkerContracts } from "@concord/dedup-worker";
 import { ALONE, SharedMembership, VerdictRelay, type Membership } from "@concord/failure-detection";
-import { composeObjectGateway } from "@concord/object-gateway";
+import { composeObjectGateway, OBJECT_GATEWAY_CONTRACTS, type Addresses, type ObjectGatewayService } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
-import { localTransport, tokenAuthenticator } from "@concord/rpc";
-import type { ConcordError, DigestThread, Disk, Environment, HttpServer, Log, LogFields } from "@concord/runtime";
-import { composeStorageProxy } from "@concord/storage-proxy";
-import { composeTxnCoordinator, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
+import { localTransport, tokenAuthenticator, type Part } from "@concord/rpc";
+import { ConcordError, type DigestThread, type Disk, type Environment, type HttpServer, type Log, type LogFields } from "@concord/runtime";
+import { composeStorageProxy, relayedStores, storageProxyContracts, type DirectStores } from "@concord/storage-proxy";
+import { composeTxnCoordinator, TXN_COORDINATOR_CONTRACTS, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
 import type { ConcordConfig } from "./config.ts";
+import { isFatalFailure } from "./fatal.ts";
 import { DRAIN_SHARES } from "./limits.ts";
 import { partConfigs, type PartConfigs, type PartName } from "./part-configs.ts";
-import { ConcordService } from "./service.ts";
+import { ConcordService, type ConcordServiceOptions } from "./service.ts";
+import { SupervisedPart, type Address, type Needed, type Phase, type SupervisedPartOptions } from "./supervised-part.ts";
 
 export interface ConcordOptions {
   /** Its transport is the network: where clients and other nodes are. */
@@ -27,7 +29,7 @@ export interface ConcordOptions {
   readonly transactionLimits?: TxnCoordinatorOptions["limits"];
   /** Among the nodes, instead of heartbeats by UDP. */
   readonly membership?: Membership;
-  /** A store failed: the process must end and start again. An unhandled rejection when not given. */
+  /** The program cannot go on without a part: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
 
@@ -35,50 +37,17 @@ export interface ConcordOptions {
 export function composeConcord(config: ConcordConfig, options: ConcordOptions): ConcordService {
   const { clock, log, metrics } = options.environment;
   const transport = localTransport({ clock, network: options.environment.transport });
-  const environmentOf = (part: PartName): Environment => ({ ...options.environment, transport, log: partLog(log, part) });
-  const configs = drained(partConfigs(config));
-  const onFailed = options.onFailed ?? ((cause: ConcordError) => void Promise.reject(cause));
-  // One process, one member: its storage hears what its coordinator hears.
-  const failures = new VerdictRelay();
-  const storage = composeStorageProxy(configs.storage, {
-    environment: environmentOf("storage"),
-    disk: options.disk(configs.storage.dataFolder),
-    failures,
-    onFailed,
-    ...storesOf("storage", options),
-  });
   const heartbeats = options.membership === undefined ? heartbeatsOf(config, options.environment) : undefined;
-  const membership = new SharedMembership(options.membership ?? heartbeats ?? ALONE);
-  const transactions = composeTxnCoordinator(configs.transactions, {
-    environment: environmentOf("transactions"),
-    stores: storage.stores,
-    onVerdict: (node, verdict) => failures.heard(node, verdict),
-    ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
-    membership: membership.share(),
-  });
-  const objects = composeObjectGateway(configs.objects, {
-    environment: environmentOf("objects"),
-    disk: options.disk(configs.objects.dataFolder),
-    ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
-    http: options.http,
-    ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),
-    ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
-    onFailed,
-    storageMetadata: storage.stores.objectMetadata,
-    ...(config.metadata !== "local" && config.nodes.length > 1 ? { peers: { membership: membership.share(), members: config.nodes } } : {}),
-    ...storesOf("objects", options),
-  });
-  const messages = composeDedupWorker(configs.messages, {
-    environment: environmentOf("messages"),
-    disk: options.disk(configs.messages.dataFolder),
-    openSnapshots: (bucket, prefix) => objects.folder(bucket, prefix),
-    ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder) }),
-    ...(config.logFolder === undefined && config.log !== "kafka" ? {} : { membership: membership.share() }),
-    ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),
+  const parts = partsOf({
+    config,
+    configs: drained(partConfigs(config)),
+    options,
+    environmentOf: (part) => ({ ...options.environment, transport, log: partLog(log, part) }),
+    membership: new SharedMembership(options.membership ?? heartbeats ?? ALONE),
   });
   return new ConcordService({
     log,
-    parts: { storage, transactions, objects, messages },
+    parts,
     heartbeats: heartbeats?.services ?? [],
     host: {
       transport,
@@ -89,8 +58,139 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
       address: config.listenAddress,
       reflection: config.reflection,
     },
+    httpAddress: config.httpAddress,
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });
+}
+
+interface Composed {
+  readonly config: ConcordConfig;
+  readonly configs: PartConfigs;
+  readonly options: ConcordOptions;
+  readonly environmentOf: (part: PartName) => Environment;
+  readonly membership: SharedMembership;
+}
+
+/** Each part is composed anew for each of its lives; they reach each other through whatever life the other has. */
+function partsOf(composed: Composed): ConcordServiceOptions["parts"] {
+  const { config, configs, options, environmentOf, membership } = composed;
+  // One process, one member: its storage hears what its coordinator hears.
+  const failures = new VerdictRelay();
+  const storage = new SupervisedPart({
+    ...supervisionOf("storage", composed),
+    contracts: storageProxyContracts(configs.storage),
+    make: (onFailed) =>
+      composeStorageProxy(configs.storage, {
+        environment: environmentOf("storage"),
+        disk: options.disk(configs.storage.dataFolder),
+        failures,
+        onFailed,
+        ...storesOf("storage", options),
+      }),
+  });
+  const stores = relayedStores(() => present(storage));
+  const transactions = new SupervisedPart({
+    ...supervisionOf("transactions", composed),
+    contracts: TXN_COORDINATOR_CONTRACTS,
+    needs: storage,
+    make: (onFailed) =>
+      composeTxnCoordinator(configs.transactions, {
+        environment: environmentOf("transactions"),
+        stores,
+        onVerdict: (node, verdict) => failures.heard(node, verdict),
+        onFailed,
+        ...(options.transactionLimits === undefined ? {} : { limits: options.transactionLimits }),
+        membership: membership.share(),
+      }),
+  });
+  const objects = objectsOf(composed, stores, storage, transactions);
+  const messages = new SupervisedPart({
+    ...supervisionOf("messages", composed),
+    contracts: dedupWorkerContracts(configs.messages.workers.length > 1),
+    make: (onFailed) =>
+      composeDedupWorker(configs.messages, {
+        environment: environmentOf("messages"),
+        disk: options.disk(configs.messages.dataFolder),
+        openSnapshots: (bucket, prefix) => present(objects).folder(bucket, prefix),
+        onFailed,
+        ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder) }),
+        ...(config.logFolder === undefined && config.log !== "kafka" ? {} : { membership: membership.share() }),
+        ...(options.openKeyValue === undefined ? {} : { openKeyValue: (folder) => options.openKeyValue!(`messages/${folder}`) }),
+      }),
+  });
+  return { storage, transactions, objects, messages };
+}
+
+function objectsOf(
+  composed: Composed,
+  stores: DirectStores,
+  storage: Needed,
+  transactions: Needed,
+): SupervisedPart<Addresses, ObjectGatewayService> {
+  const { config, configs, options, environmentOf, membership } = composed;
+  const needs = { local: undefined, storage, transactions }[config.metadata];
+  // A port that the system chose stays the same over all lives.
+  let { httpAddress } = configs.objects;
+  return new SupervisedPart({
+    ...supervisionOf("objects", composed),
+    contracts: OBJECT_GATEWAY_CONTRACTS,
+    ...(needs === undefined ? {} : { needs }),
+    onServing: (addresses) => (httpAddress = addresses.httpAddress),
+    make: (onFailed) =>
+      composeObjectGateway(
+        { ...configs.objects, httpAddress },
+        {
+          environment: environmentOf("objects"),
+          disk: options.disk(configs.objects.dataFolder),
+          ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
+          http: options.http,
+          ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),
+          ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
+          onFailed,
+          storageMetadata: stores.objectMetadata,
+          ...(config.metadata !== "local" && config.nodes.length > 1
+            ? { peers: { membership: membership.share(), members: config.nodes } }
+            : {}),
+          ...storesOf("objects", options),
+        },
+      ),
+  });
+}
+
+/** STARTING while the part is out. */
+function present<A extends Address, P extends Part<A>>({ part, name, problem }: SupervisedPart<A, P>): P {
+  if (part !== undefined) return part;
+  throw new ConcordError("STARTING", problem ?? `${name} is not ready yet`);
+}
+
+function supervisionOf(
+  name: PartName,
+  { config, options, environmentOf }: Composed,
+): Pick<
+  SupervisedPartOptions<Address, Part<Address>>,
+  "name" | "clock" | "log" | "metrics" | "authenticator" | "advice" | "isFatal" | "onFatal"
+> {
+  const { clock, log, metrics } = environmentOf(name);
+  return {
+    name,
+    clock,
+    log,
+    metrics,
+    authenticator: tokenAuthenticator(tokensOf(config)),
+    advice: `run "concord fsck ${config.dataFolder}" on a copy of the folder or after a stop; it is tried again by itself`,
+    isFatal: (cause, phase) => endsNode(config, name, phase) || isFatalFailure(cause, phase),
+    onFatal: options.onFailed ?? ((cause) => void Promise.reject(cause)),
+  };
+}
+
+/**
+ * A node of several ends when its rows or transactions fail: the other nodes take its groups over once it is lost, and it must not be heard by
+ * them while it cannot serve. Before its transactions have begun only its objects and messages could be heard.
+ */
+function endsNode({ nodes, metadata, logFolder, log }: ConcordConfig, name: PartName, phase: Phase): boolean {
+  if (nodes.length <= 1) return false;
+  const isHeard = metadata !== "local" || logFolder !== undefined || log === "kafka";
+  return name === "transactions" || (name === "storage" && (phase === "served" || isHeard));
 }
 
 /** One node alone is a member of nothing. */

@@ -43,6 +43,7 @@ export const PART_SCHEMAS = {
 } as const;
 
 export type PartName = keyof PartConfigs;
+export const PART_NAMES = Object.keys(PART_SCHEMAS) as readonly PartName[];
 
 /** A node alone is reached where it listens. */
 function nodesOf({ nodes, nodeName, listenAddress, datacenter }: SharedConfig): readonly Node[] {

@@ -32,10 +32,10 @@ export interface ProgramAddresses extends Addresses {
 }
 
 export interface Program {
-  /** Rejects when a store failed for good: the program must be stopped and started again. */
+  /** Rejects when the program cannot go on without a part that failed: it must be stopped and started again. */
   readonly failed: Promise<never>;
   /**
-   * Resolves when every part serves. Rejects when it must not start, or is stopped meanwhile; then all is closed. It is not ready while `isLeaving`
+   * Resolves when every part serves, or is out and tried again. Rejects when it must not start, or is stopped meanwhile; then all is closed. It is not ready while `isLeaving`
    * says so.
    */
   start(isLeaving?: () => boolean): Promise<ProgramAddresses>;
@@ -90,11 +90,12 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       isStopping = isLeaving;
       for (const folder of [config.dataFolder, config.dataStoreFolder, config.logFolder])
         if (folder !== undefined) await requireWritable(folder);
-      const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub() };
+      const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub(), "/parts": async () => service.parts() };
       admin = await startAdmin({
         address: config.adminAddress,
         metrics,
         ready: () => !isLeaving() && service.ready,
+        problems: () => service.problems,
         waitsFor: () => environment.startWaits.current,
         log,
         connectionsMax: connections.admin,

@@ -1,29 +1,113 @@
 // The node as a whole, on disks in memory: what ends it, and how.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { connectThrough } from "@concord/client";
-import { ConcordError } from "@concord/runtime";
-import { memoryConfig, MemoryNode, network } from "./test/memory-node.ts";
+import { nodeClock } from "@concord/adapter-node-runtime";
+import { connectThrough, type ConcordClient } from "@concord/client";
+import { Health, type HealthListResponse } from "@concord/protos/grpc.health.v1";
+import { RowsService } from "@concord/protos-storage";
+import { callUnary } from "@concord/rpc";
+import { ConcordError, sleep } from "@concord/runtime";
+import { ACCESS_KEY, memoryConfig, MemoryNode, network } from "./test/memory-node.ts";
 
-test("node: a store fails: the program hears the reason once; the other parts stop cleanly", async () => {
+const LOOK_MS = 20;
+/** A busy machine is slow; what has not come by then does not. */
+const LOOKS_MAX = 3_000;
+
+async function until(holds: () => boolean, what: string): Promise<void> {
+  for (let looks = 0; !holds(); looks += 1) {
+    assert.ok(looks < LOOKS_MAX, `waited in vain until ${what}`);
+    await sleep(nodeClock, LOOK_MS);
+  }
+}
+
+const client = (node: MemoryNode, address: string): Promise<ConcordClient> =>
+  connectThrough({ coordinators: [address], dedupWorker: address, timeoutMs: 20_000 }, node.environment);
+const send = ({ messages }: ConcordClient, id: string): Promise<string> =>
+  messages.ingest([{ id, value: id }], { timeoutMs: 20_000 }).then(([result]) => result!.verdict);
+
+test("node: the store of the rows fails: messages and S3 serve on, calls and health say what is out, it comes back by itself", async (t) => {
   const node = new MemoryNode(memoryConfig(), network());
-  const { address } = await node.start();
+  t.after(() => node.stop());
+  const { address, httpAddress } = await node.start();
   assert.equal(node.service.ready, true);
-  const client = await connectThrough({ coordinators: [address], timeoutMs: 500 }, node.environment);
-  node.store("storage").batch = () => Promise.reject(new ConcordError("STORE_FAILED", "the disk is gone"));
-  await assert.rejects(client.createTables(["CREATE TABLE notes (owner text PRIMARY KEY)"]));
+  const db = await client(node, address);
+  await db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY)"]);
+  node.refuse("storage", new ConcordError("STORE_FAILED", "the disk is gone"));
+  await assert.rejects(db.createTables(["CREATE TABLE more (owner text PRIMARY KEY)"]));
+  await until(() => node.service.parts().transactions.kind === "waiting", "the transactions wait for the storage");
+  assert.equal(node.service.ready, false);
+  const [storage, transactions] = node.service.problems;
+  assert.match(storage!, /^storage is out: .*the disk is gone; run "concord fsck/u);
+  assert.equal(transactions, "transactions waits for storage, which is out");
+  const channel = node.environment.transport.connect(address);
+  const { statuses } = (await channel.unary(Health.methods.List, {}, { timeoutMs: 20_000 })) as HealthListResponse;
+  const serving = Object.entries(statuses).flatMap(([name, entry]) => (entry.status === "SERVING" ? name : []));
   assert.deepEqual(
-    node.failures.map(({ code }) => code),
-    ["STORE_FAILED"],
+    serving.filter((name) => /storage|txn|ids/u.test(name)),
+    [],
   );
-  client.close();
+  assert.ok(serving.includes("concord.dedup.v1.IngestService") && serving.includes("concord.object.v1.ObjectAdminService"));
+  const call = callUnary(channel, RowsService.methods.Read, {}, { timeoutMs: 20_000 });
+  await assert.rejects(call, { code: "STARTING", applied: "no", message: /storage is out: .*the disk is gone/u });
+  assert.equal(await send(db, "m1"), "accepted");
+  assert.equal((await fetch(`http://${httpAddress}/`)).status, 403);
+
+  node.refuse("storage", undefined);
+  await until(() => node.service.ready, "all parts serve again");
+  assert.deepEqual(node.service.problems, []);
+  await db.createTables(["CREATE TABLE more (owner text PRIMARY KEY)"]);
+  assert.equal(await send(db, "m1"), "duplicate");
+  assert.deepEqual(node.failures, []);
+  channel.close();
+  db.close();
   await node.stop();
   assert.equal(node.service.ready, false);
 });
 
-test("node: stopped in every phase of its start: the start rejects, all is closed, it starts again", async () => {
+for (const [part, others] of [
+  ["storage", "messages and S3"],
+  ["messages/meta", "rows and S3"],
+  ["objects", "rows and messages"],
+] as const) {
+  test(`node: the store of ${part} is damaged before the start: ${others} serve, and it is served once it opens`, async (t) => {
+    const node = new MemoryNode(memoryConfig({ accessKeys: [ACCESS_KEY] }), network());
+    t.after(() => node.stop());
+    const damage = new ConcordError("CORRUPT_DATA", `${part}/journal: bytes 196 to 262 are no record`);
+    node.refuse(part, damage);
+    const { address } = await node.start();
+    const name = part.split("/")[0] as "storage" | "messages" | "objects";
+    const parts = node.service.parts();
+    const expected = {
+      storage: name === "storage" ? "out" : "serving",
+      transactions: name === "storage" ? "waiting" : "serving",
+      objects: name === "objects" ? "out" : "serving",
+      messages: name === "messages" ? "out" : "serving",
+    };
+    assert.deepEqual(Object.fromEntries(Object.entries(parts).map(([at, { kind }]) => [at, kind])), expected);
+    assert.match(parts[name].problem!, /bytes 196 to 262 are no record/u);
+    node.refuse(part, undefined);
+    await until(() => node.service.ready, "all parts serve");
+    const db = await client(node, address);
+    await db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY)"]);
+    assert.equal(await send(db, "m1"), "accepted");
+    db.close();
+    await node.stop();
+  });
+}
+
+test("node: another process has a store when it starts: the start rejects with the reason, all is closed", async (t) => {
+  const node = new MemoryNode(memoryConfig(), network());
+  t.after(() => node.stop());
+  const lock = Object.assign(new Error("IO error: lock: already held by process"), { code: "LEVEL_LOCKED" });
+  node.refuse("storage", new ConcordError("STORE_FAILED", "cannot open the store: already held", { applied: "no", cause: lock }));
+  await assert.rejects(node.start(), /already held/u);
+  assert.equal(node.service.ready, false);
+});
+
+test("node: stopped in every phase of its start: the start rejects, all is closed, it starts again", async (t) => {
   for (let turns = 0; turns < 40; turns += 4) {
     const node = new MemoryNode(memoryConfig(), network());
+    t.after(() => node.stop());
     const started = node.start().then(
       () => "started",
       () => "refused",

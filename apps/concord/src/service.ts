@@ -1,9 +1,7 @@
 import { startSharedHost, type HostOptions, type Part, type Service, type SharedHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
-
-interface Address {
-  readonly address: string;
-}
+import { PART_NAMES, type PartName } from "./part-configs.ts";
+import type { Address, PartState, SupervisedPart } from "./supervised-part.ts";
 
 export interface Addresses extends Address {
   /** S3. */
@@ -13,21 +11,23 @@ export interface Addresses extends Address {
 export interface ConcordServiceOptions {
   readonly log: Log;
   readonly parts: {
-    readonly storage: Part<Address> & { replicas(): Promise<object> };
-    readonly transactions: Part<Address>;
-    readonly objects: Part<Addresses> & { scrub(): Promise<object> };
-    readonly messages: Part<Address>;
+    readonly storage: SupervisedPart<Address, Part<Address> & { replicas(): Promise<object> }>;
+    readonly transactions: SupervisedPart<Address, Part<Address>>;
+    readonly objects: SupervisedPart<Addresses, Part<Addresses> & { scrub(): Promise<object> }>;
+    readonly messages: SupervisedPart<Address, Part<Address>>;
   };
   /** What heartbeats need on the server; it serves as long as the server does. */
   readonly heartbeats: readonly Service[];
   readonly host: Omit<HostOptions, "services">;
+  /** The configured address of S3: its own while that part is out. */
+  readonly httpAddress: string;
   /** How long connections may take to close once all parts have drained. */
   readonly closeGraceMs: number;
 }
 
 /**
- * All parts of one node. They start in the order in which they need each other (store open, ring formed, groups taken over, then S3 and
- * messages) and drain in the reverse order.
+ * All parts of one node. Each starts once what it needs serves (store open, ring formed, groups taken over), and one that fails ends alone. They
+ * drain in the reverse order.
  */
 export class ConcordService {
   readonly #options: ConcordServiceOptions;
@@ -44,17 +44,37 @@ export class ConcordService {
     return Object.values(this.#options.parts).every((part) => part.ready);
   }
 
+  /** What is wrong with parts that are out, and what to do; one line a part. */
+  get problems(): readonly string[] {
+    return PART_NAMES.flatMap((name) => this.#options.parts[name].problem ?? []);
+  }
+
+  /** The admin page /parts: the state of each part. */
+  parts(): Readonly<Record<PartName, PartState & { readonly problem?: string }>> {
+    const { parts } = this.#options;
+    const entries = PART_NAMES.map((name) => {
+      const { state, problem } = parts[name];
+      return [name, problem === undefined ? state : { ...state, problem }] as const;
+    });
+    return Object.fromEntries(entries) as ReturnType<ConcordService["parts"]>;
+  }
+
   /** The admin page /replicas: how far each replica of the rows is behind. */
-  replicas(): Promise<object> {
-    return this.#options.parts.storage.replicas();
+  async replicas(): Promise<object> {
+    const { part, problem } = this.#options.parts.storage;
+    return (await part?.replicas()) ?? { problem };
   }
 
   /** The admin page /scrub: how far the scrub of objects is, and what it found. */
-  scrub(): Promise<object> {
-    return this.#options.parts.objects.scrub();
+  async scrub(): Promise<object> {
+    const { part, problem } = this.#options.parts.objects;
+    return (await part?.scrub()) ?? { problem };
   }
 
-  /** Resolves when every part serves; until then calls get STARTING. Rejects when the process must not start; then all is closed. */
+  /**
+   * Resolves when every part serves, or is out and tried again; until then calls get STARTING. Rejects when the process must not start; then all
+   * is closed.
+   */
   start(): Promise<Addresses> {
     assert(this.#started === undefined, "a program starts once");
     this.#started = this.#start().catch(async (thrown: unknown) => {
@@ -65,21 +85,22 @@ export class ConcordService {
   }
 
   async #start(): Promise<Addresses> {
-    const { heartbeats, parts } = this.#options;
+    const { heartbeats, parts, log } = this.#options;
     const { storage, transactions, objects, messages } = parts;
     // Stores and their locks first: no address is taken by a process that may not have the data.
-    const services = new Map<Part<Address>, readonly Service[]>();
-    for (const part of [storage, messages, transactions, objects]) services.set(part, await part.open());
+    const opened = [storage, messages, transactions, objects];
+    for (const part of opened) await part.open();
     this.#stopping.signal.throwIfAborted();
-    this.#host = startSharedHost({ ...this.#options.host, services: [...services.values(), heartbeats].flat() });
+    this.#host = startSharedHost({ ...this.#options.host, services: [...opened.flatMap(({ services }) => services), ...heartbeats] });
     const host = await this.#host;
-    const serve = <A extends Address>(part: Part<A>): Promise<A> => part.serve(host.hostOf(services.get(part)!));
-    await serve(storage);
-    await serve(transactions);
-    const [{ httpAddress }] = await Promise.all([serve(objects), serve(messages)]);
+    const [served] = await Promise.all([objects.serve(host), ...[storage, messages, transactions].map((part) => part.serve(host))]);
     this.#stopping.signal.throwIfAborted();
-    this.#options.log.info("ready", { address: host.address, httpAddress });
-    return { address: host.address, httpAddress };
+    const { address } = host;
+    const httpAddress = served?.httpAddress ?? this.#options.httpAddress;
+    const { problems } = this;
+    if (problems.length === 0) log.info("ready", { address, httpAddress });
+    else log.error("serving without a part", { address, httpAddress, problems: problems.join("; ") });
+    return { address, httpAddress };
   }
 
   /** Drains S3 and messages, then transactions, then storage; closes every store. Never rejects; a second call waits for the first. */

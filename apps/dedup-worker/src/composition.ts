@@ -51,7 +51,7 @@ export interface DedupWorkerOptions {
   readonly logDisk?: Disk;
   /** Of the workers that share a log, instead of heartbeats by UDP. With `listRead` their list may be changed while they run. */
   readonly membership?: Membership | ListedMembership;
-  /** This worker was removed from the list: the process must end. An unhandled rejection when not given. */
+  /** This worker was removed from the list, or its own store failed: it must stop and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;
   /** Stores by folder in the data folder; its own when not given. */
   readonly openKeyValue?: (folder: string) => Promise<KeyValue>;
@@ -133,9 +133,10 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
 }
 
 /** Windows are made again from the logs when they are lost: theirs are backing stores by themselves. */
-async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, { environment, disk }: DedupWorkerOptions): Promise<KeyValue> {
+async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, host: DedupWorkerOptions): Promise<KeyValue> {
+  const { environment, disk, onFailed = (cause: ConcordError) => void Promise.reject(cause) } = host;
   const backing = await openLevel(join(dataFolder, folder));
-  return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing }) : flushedKeyValue(backing);
+  return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing, onFailed }) : flushedKeyValue(backing);
 }
 
 /** The logs live beside the windows, or where all workers reach them, and are kept for as long as windows must be rebuilt from them. */

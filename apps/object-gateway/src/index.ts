@@ -3,4 +3,5 @@ export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 export type { BucketFolder } from "./direct-bucket.ts";
 export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
 export type { Addresses, ObjectGatewayService } from "./service.ts";
+export { CONTRACTS as OBJECT_GATEWAY_CONTRACTS } from "./rpc/services.ts";
 export type { GatewayTuning } from "./gateway-store.ts";

@@ -56,10 +56,11 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
 }
 
 /** Opening the backing store takes the lock of the rows. */
-async function openOwnStore(config: ObjectGatewayConfig, { environment, disk, writes }: ObjectGatewayOptions): Promise<Store> {
+async function openOwnStore(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<Store> {
+  const { environment, disk, writes } = options;
   const open = writes?.kind === "refused" ? openLevelCopy : openLevel;
   const backing = await open(join(config.dataFolder, ROWS_FOLDER));
-  return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing });
+  return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing, onFailed: onFailedOf(options) });
 }
 
 /** Journal and blobs have no lock of their own: that of an empty store, where local rows would be, is theirs. */

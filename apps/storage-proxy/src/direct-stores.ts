@@ -13,6 +13,9 @@ export interface DirectStores {
   readonly admit: () => Promise<void>;
 }
 
+/** The stores of the storage-proxy that is there at the time of a call: one that failed is followed by another. */
+export const relayedStores = (current: () => { readonly serving: Serving }): DirectStores => directStores(() => current().serving());
+
 /** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
 export function directStores(serving: Serving): DirectStores {
   const rows: RowStore = {

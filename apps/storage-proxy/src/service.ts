@@ -2,7 +2,7 @@ import { startAlone, type Authenticator, type Part, type Service, type ServiceHo
 import { assert, ConcordError, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import type { BackendOptions, OpenBackend, OpenedBackend } from "./backend-definition.ts";
 import type { StorageProxyConfig } from "./config.ts";
-import { createContext, type Context } from "./context.ts";
+import { createContext, type Context, type Serving } from "./context.ts";
 import { directStores, type DirectStores } from "./direct-stores.ts";
 import { OutcomeRetention } from "./rows/outcome-retention.ts";
 import { WriteClock } from "./rows/write-clock.ts";
@@ -29,6 +29,8 @@ type State =
 export class StorageProxyService implements Part<{ readonly address: string }> {
   /** The node's rows and group log for other parts of the process: refused with STARTING and DRAINING as its calls are. */
   readonly stores: DirectStores = directStores(() => this.#context());
+  /** For `relayedStores`. */
+  readonly serving: Serving = () => this.#context();
   readonly #options: StorageProxyServiceOptions;
   readonly #stopping = new AbortController();
   readonly #writeClock: WriteClock;

@@ -10,6 +10,7 @@ export { DEFAULT_TIMEOUT_MS, MESSAGE_BYTES_MAX, SESSION_OUTSTANDING_MAX } from "
 export { localTransport, type LocalTransportOptions } from "./local-transport.ts";
 export { MemoryTransport, type MemoryTransportOptions } from "./memory-transport.ts";
 export { RPC_METRICS } from "./metrics.ts";
+export { MountedService, type MountedServiceOptions } from "./mounted-service.ts";
 export { startAlone, type Part } from "./part.ts";
 export { callUnary, openStream, type TypedStream } from "./unary.ts";
 export type {

@@ -14,6 +14,8 @@ export interface AdminOptions {
   readonly ready: () => boolean;
   /** What the start waits for; /readyz names it. */
   readonly waitsFor?: () => readonly string[];
+  /** Why the program does not want traffic, a line each, for /readyz. */
+  readonly problems?: () => readonly string[];
   /** Taken when not given; /readyz says why they are not. */
   readonly writes?: () => Writes;
   readonly log: Log;
@@ -66,7 +68,7 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/healthz":
       return text(200, "ok");
     case "/readyz":
-      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, notReadyText(options.waitsFor?.()));
+      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, notReadyText(options));
     default:
       return otherPage(path, options);
   }
@@ -74,8 +76,11 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
 
 const readyText = (writes = WRITES_TAKEN): string => (writes.kind === "taken" ? "ready" : `ready, reads only: ${writes.reason}`);
 
-const notReadyText = (waits: readonly string[] = []): string =>
-  waits.length === 0 ? "not ready" : `not ready: the start waits for ${waits.join("; ")}`;
+function notReadyText({ waitsFor, problems }: AdminOptions): string {
+  const waits = waitsFor?.() ?? [];
+  const first = waits.length === 0 ? "not ready" : `not ready: the start waits for ${waits.join("; ")}`;
+  return [first, ...(problems?.() ?? [])].join("\n");
+}
 
 async function otherPage(path: string, { pages = {} }: AdminOptions): Promise<Answer> {
   const page = Object.hasOwn(pages, path) ? pages[path] : undefined;

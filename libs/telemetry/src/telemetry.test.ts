@@ -120,12 +120,14 @@ test("metrics: of the process: event-loop delay among them", async () => {
 
 test("admin: its three pages, those of the program, and nothing else", async (t) => {
   let ready = false;
+  let problems: readonly string[] = [];
   const metrics = createMetrics({ definitions: DEFINITIONS });
   metrics.gauge("depth", 3);
   const admin = await startAdmin({
     address: "127.0.0.1:0",
     metrics,
     ready: () => ready,
+    problems: () => problems,
     log: silentLog,
     pages: { "/replicas": async () => ({ behind: 0 }) },
   });
@@ -136,6 +138,8 @@ test("admin: its three pages, those of the program, and nothing else", async (t)
   };
   assert.deepEqual(await get("/healthz"), [200, "ok\n"]);
   assert.deepEqual(await get("/readyz"), [503, "not ready\n"]);
+  problems = ["rows are out", "transactions wait for rows"];
+  assert.deepEqual(await get("/readyz"), [503, "not ready\nrows are out\ntransactions wait for rows\n"]);
   ready = true;
   assert.deepEqual(await get("/readyz?verbose"), [200, "ready\n"]);
   assert.match((await get("/metrics"))[1], /^depth 3$/m);

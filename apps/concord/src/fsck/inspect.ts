@@ -9,6 +9,7 @@ import type { BackingStore } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
 import { verifyStore, type StoreOptions } from "@concord/store";
 import { findStores, LEVEL_FILES } from "./find-stores.ts";
+import { isLocked } from "../fatal.ts";
 
 export type Print = (line: string) => void;
 
@@ -81,13 +82,6 @@ async function openStoreIn(folder: string): Promise<BackingStore | ConcordError>
     if (thrown instanceof ConcordError) return thrown;
     throw thrown;
   }
-}
-
-function isLocked(thrown: unknown): boolean {
-  for (let cause = thrown; cause instanceof Error; cause = cause.cause) {
-    if ((cause as { code?: string }).code === "LEVEL_LOCKED") return true;
-  }
-  return false;
 }
 
 /** Windows of the dedup-worker have neither journal nor checkpoint; every other LevelDB lies below both. */

@@ -27,6 +27,7 @@ export class MemoryNode {
   readonly #config: ConcordConfig;
   readonly #disks = new Map<string, MemoryDisk>();
   readonly #stores = new Map<string, MemoryKeyValue>();
+  readonly #refusals = new Map<string, ConcordError>();
   service: ConcordService;
 
   constructor(config: ConcordConfig, transport: Transport) {
@@ -48,6 +49,17 @@ export class MemoryNode {
     return this.#stores.get(name)!;
   }
 
+  /** Opening the store and writing to it fail with `reason`, until it is called again without one. */
+  refuse(name: string, reason: ConcordError | undefined): void {
+    if (reason === undefined) {
+      this.#refusals.delete(name);
+      return;
+    }
+    this.#refusals.set(name, reason);
+    const store = this.#stores.get(name);
+    if (store !== undefined) store.batch = () => Promise.reject(reason);
+  }
+
   /** The power fails and comes back. */
   async restart(): Promise<Addresses> {
     const images = [...this.#stores].map(([name, store]): [string, KeyValueImage] => [name, store.crash()]);
@@ -62,7 +74,7 @@ export class MemoryNode {
       environment: this.environment,
       disk: (folder) => this.#disk(folder),
       http: nodeHttpServer({ clock: nodeClock, log: silentLog, metrics: silentMetrics }),
-      openKeyValue: (name) => Promise.resolve(this.#open(name)),
+      openKeyValue: async (name) => this.#open(name),
       onFailed: (cause) => void this.failures.push(cause),
     });
   }
@@ -75,6 +87,8 @@ export class MemoryNode {
 
   /** What was left open is opened again as it was synced. */
   #open(name: string): Store {
+    const refusal = this.#refusals.get(name);
+    if (refusal !== undefined) throw refusal;
     const store = new MemoryKeyValue(this.#stores.get(name)?.crash());
     this.#stores.set(name, store);
     return store;

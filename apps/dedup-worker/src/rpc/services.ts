@@ -1,4 +1,5 @@
 import { MemberListService } from "@concord/protos-cluster";
+import type { ServiceContract } from "@concord/protos";
 import { IngestService, OutputService, WindowService, WorkerService } from "@concord/protos-dedup";
 import { defineService, type Authenticator, type Role, type Service, type ServiceEnvironment } from "@concord/rpc";
 import type { Context } from "../context.ts";
@@ -15,6 +16,15 @@ import { changeListHandler, getListHandler } from "./worker-list.ts";
 const roles: readonly Role[] = ["client", "operator"];
 /** These are passed on between workers too. */
 const passedOn: readonly Role[] = [...roles, "peer"];
+
+/** What `defineServices` implements; the list of members where workers share a log. */
+export const contractsOf = (isShared: boolean): readonly ServiceContract<object>[] => [
+  IngestService,
+  OutputService,
+  WindowService,
+  WorkerService,
+  ...(isShared ? [MemberListService] : []),
+];
 
 /** The services of a dedup-worker. `isShared`: it shares its log with others. */
 export function defineServices(context: Context, authenticator: Authenticator, isShared: boolean): readonly Service[] {

@@ -8,6 +8,9 @@ import { getUsageHandler } from "./get-usage.ts";
 import { listReservationsHandler } from "./list-reservations.ts";
 import type { ObjectAdmin } from "./object-admin.ts";
 
+/** What `defineServices` implements. */
+export const CONTRACTS = [ObjectAdminService] as const;
+
 const OPERATOR: readonly Role[] = ["operator"];
 
 /** The gRPC side of a gateway: operators only. */

@@ -1,5 +1,7 @@
-import { BatchService, GroupLogService, ObjectMetadataService, RowsService, SchemaService } from "@concord/protos-storage";
+import type { ServiceContract } from "@concord/protos";
+import { BatchService, GroupLogService, ObjectMetadataService, ReplicaService, RowsService, SchemaService } from "@concord/protos-storage";
 import type { Role, Service } from "@concord/rpc";
+import type { StorageProxyConfig } from "../config.ts";
 import type { Serving } from "../context.ts";
 import { applyHandler } from "./apply.ts";
 import { listDeadLettersHandler, redriveDeadLetterHandler } from "./batch-dead-letters.ts";
@@ -24,6 +26,16 @@ import { writeHandler } from "./write.ts";
 export interface ServicesOptions extends DefineOptions {
   readonly serving: Serving;
 }
+
+/** What a storage-proxy serves: `defineServices`, and what nodes of a ring ask each other. */
+export const contractsOf = ({ backend }: StorageProxyConfig): readonly ServiceContract<object>[] => [
+  RowsService,
+  SchemaService,
+  GroupLogService,
+  BatchService,
+  ObjectMetadataService,
+  ...(backend === "ring" ? [ReplicaService] : []),
+];
 
 const ANY_ROLE: readonly Role[] = ["client", "coordinator", "peer", "operator"];
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];

@@ -23,6 +23,9 @@ import { writeHandler } from "./write.ts";
 
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
+/** What `defineServices` implements. */
+export const CONTRACTS = [TransactionService, SchemaService, TopologyService, CoordinatorService, MemberListService, IdService] as const;
+
 /** Every service of a txn-coordinator; all but two are for clients. */
 export function defineServices(coordinator: Context, authenticator: Authenticator): readonly Service[] {
   const { clock, log, metrics, tracer } = coordinator.environment;
