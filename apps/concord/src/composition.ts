@@ -2,7 +2,13 @@ import { UdpMembership } from "@concord/adapter-heartbeats";
 import { tokensOf } from "@concord/config";
 import { composeDedupWorker, dedupWorkerContracts } from "@concord/dedup-worker";
 import { ALONE, SharedMembership, VerdictRelay, type Membership } from "@concord/failure-detection";
-import { composeObjectGateway, OBJECT_GATEWAY_CONTRACTS, type Addresses, type ObjectGatewayService } from "@concord/object-gateway";
+import {
+  absentHandler,
+  composeObjectGateway,
+  OBJECT_GATEWAY_CONTRACTS,
+  type Addresses,
+  type ObjectGatewayService,
+} from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport, tokenAuthenticator, type Part } from "@concord/rpc";
 import { ConcordError, type DigestThread, type Disk, type Environment, type HttpServer, type Log, type LogFields } from "@concord/runtime";
@@ -13,6 +19,7 @@ import { isFatalFailure } from "./fatal.ts";
 import { DRAIN_SHARES } from "./limits.ts";
 import { partConfigs, type PartConfigs, type PartName } from "./part-configs.ts";
 import { ConcordService, type ConcordServiceOptions } from "./service.ts";
+import { StandingHttp } from "./standing-http.ts";
 import { SupervisedPart, type Address, type Needed, type Phase, type SupervisedPartOptions } from "./supervised-part.ts";
 
 export interface ConcordOptions {
@@ -38,8 +45,15 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   const { clock, log, metrics } = options.environment;
   const transport = localTransport({ clock, network: options.environment.transport });
   const heartbeats = options.membership === undefined ? heartbeatsOf(config, options.environment) : undefined;
+  const s3 = new StandingHttp({
+    http: options.http,
+    address: config.httpAddress,
+    clock,
+    absent: absentHandler(options.environment),
+  });
   const parts = partsOf({
     config,
+    s3,
     configs: drained(partConfigs(config)),
     options,
     environmentOf: (part) => ({ ...options.environment, transport, log: partLog(log, part) }),
@@ -48,6 +62,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   return new ConcordService({
     log,
     parts,
+    s3,
     heartbeats: heartbeats?.services ?? [],
     host: {
       transport,
@@ -58,13 +73,13 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
       address: config.listenAddress,
       reflection: config.reflection,
     },
-    httpAddress: config.httpAddress,
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });
 }
 
 interface Composed {
   readonly config: ConcordConfig;
+  readonly s3: StandingHttp;
   readonly configs: PartConfigs;
   readonly options: ConcordOptions;
   readonly environmentOf: (part: PartName) => Environment;
@@ -127,33 +142,27 @@ function objectsOf(
   storage: Needed,
   transactions: Needed,
 ): SupervisedPart<Addresses, ObjectGatewayService> {
-  const { config, configs, options, environmentOf, membership } = composed;
+  const { config, configs, options, environmentOf, membership, s3 } = composed;
   const needs = { local: undefined, storage, transactions }[config.metadata];
-  // A port that the system chose stays the same over all lives.
-  let { httpAddress } = configs.objects;
   return new SupervisedPart({
     ...supervisionOf("objects", composed),
     contracts: OBJECT_GATEWAY_CONTRACTS,
     ...(needs === undefined ? {} : { needs }),
-    onServing: (addresses) => (httpAddress = addresses.httpAddress),
     make: (onFailed) =>
-      composeObjectGateway(
-        { ...configs.objects, httpAddress },
-        {
-          environment: environmentOf("objects"),
-          disk: options.disk(configs.objects.dataFolder),
-          ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
-          http: options.http,
-          ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),
-          ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
-          onFailed,
-          storageMetadata: stores.objectMetadata,
-          ...(config.metadata !== "local" && config.nodes.length > 1
-            ? { peers: { membership: membership.share(), members: config.nodes } }
-            : {}),
-          ...storesOf("objects", options),
-        },
-      ),
+      composeObjectGateway(configs.objects, {
+        environment: environmentOf("objects"),
+        disk: options.disk(configs.objects.dataFolder),
+        ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
+        http: s3,
+        ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),
+        ...(options.readFile === undefined ? {} : { readFile: options.readFile }),
+        onFailed,
+        storageMetadata: stores.objectMetadata,
+        ...(config.metadata !== "local" && config.nodes.length > 1
+          ? { peers: { membership: membership.share(), members: config.nodes } }
+          : {}),
+        ...storesOf("objects", options),
+      }),
   });
 }
 

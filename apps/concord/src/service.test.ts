@@ -74,7 +74,7 @@ for (const [part, others] of [
     t.after(() => node.stop());
     const damage = new ConcordError("CORRUPT_DATA", `${part}/journal: bytes 196 to 262 are no record`);
     node.refuse(part, damage);
-    const { address } = await node.start();
+    const { address, httpAddress } = await node.start();
     const name = part.split("/")[0] as "storage" | "messages" | "objects";
     const parts = node.service.parts();
     const expected = {
@@ -85,11 +85,14 @@ for (const [part, others] of [
     };
     assert.deepEqual(Object.fromEntries(Object.entries(parts).map(([at, { kind }]) => [at, kind])), expected);
     assert.match(parts[name].problem!, /bytes 196 to 262 are no record/u);
+    const s3 = await fetch(`http://${httpAddress}/`);
+    assert.match(`${s3.status} ${await s3.text()}`, name === "objects" ? /^503 .*<Code>ServiceUnavailable<.Code>/su : /^403 /u);
     node.refuse(part, undefined);
     await until(() => node.service.ready, "all parts serve");
     const db = await client(node, address);
     await db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY)"]);
     assert.equal(await send(db, "m1"), "accepted");
+    assert.equal((await fetch(`http://${httpAddress}/`)).status, 403);
     db.close();
     await node.stop();
   });

@@ -1,6 +1,7 @@
 import { startSharedHost, type HostOptions, type Part, type Service, type SharedHost } from "@concord/rpc";
 import { assert, ConcordError, type Log } from "@concord/runtime";
 import { PART_NAMES, type PartName } from "./part-configs.ts";
+import type { StandingHttp } from "./standing-http.ts";
 import type { Address, PartState, SupervisedPart } from "./supervised-part.ts";
 
 export interface Addresses extends Address {
@@ -19,8 +20,8 @@ export interface ConcordServiceOptions {
   /** What heartbeats need on the server; it serves as long as the server does. */
   readonly heartbeats: readonly Service[];
   readonly host: Omit<HostOptions, "services">;
-  /** The configured address of S3: its own while that part is out. */
-  readonly httpAddress: string;
+  /** The port of S3. */
+  readonly s3: StandingHttp;
   /** How long connections may take to close once all parts have drained. */
   readonly closeGraceMs: number;
 }
@@ -93,10 +94,11 @@ export class ConcordService {
     this.#stopping.signal.throwIfAborted();
     this.#host = startSharedHost({ ...this.#options.host, services: [...opened.flatMap(({ services }) => services), ...heartbeats] });
     const host = await this.#host;
-    const [served] = await Promise.all([objects.serve(host), ...[storage, messages, transactions].map((part) => part.serve(host))]);
-    this.#stopping.signal.throwIfAborted();
     const { address } = host;
-    const httpAddress = served?.httpAddress ?? this.#options.httpAddress;
+    const { address: httpAddress } = await this.#options.s3.bind();
+    this.#stopping.signal.throwIfAborted();
+    await Promise.all([storage, messages, transactions, objects].map((part) => part.serve(host)));
+    this.#stopping.signal.throwIfAborted();
     const { problems } = this;
     if (problems.length === 0) log.info("ready", { address, httpAddress });
     else log.error("serving without a part", { address, httpAddress, problems: problems.join("; ") });
@@ -111,10 +113,13 @@ export class ConcordService {
 
   async #stop(): Promise<void> {
     const { storage, transactions, objects, messages } = this.#options.parts;
+    const { s3, closeGraceMs } = this.#options;
+    s3.ending();
     await Promise.all([objects.stop(), messages.stop()]);
+    await s3.close(closeGraceMs);
     await transactions.stop();
     await storage.stop();
     const host = await this.#host?.catch(() => undefined);
-    await host?.close(this.#options.closeGraceMs);
+    await host?.close(closeGraceMs);
   }
 }

@@ -24,8 +24,6 @@ export interface SupervisedPartOptions<A extends Address, P extends Part<A>> {
   readonly contracts: readonly MountedServiceOptions["contract"][];
   /** The part without which it cannot serve. */
   readonly needs?: Needed;
-  /** Called when a life serves. */
-  readonly onServing?: (addresses: A) => void;
   /** What an operator does when it is out. */
   readonly advice: string;
   readonly clock: Clock;
@@ -183,7 +181,6 @@ export class SupervisedPart<A extends Address, P extends Part<A>> implements Nee
     this.#phase = "served";
     this.#servesSinceMs = this.#options.clock.monotonicMs();
     if (this.#failures > 0) this.#options.log.info("the part serves again", { failures: this.#failures });
-    this.#options.onServing?.(addresses);
     this.#become({ kind: "serving" });
     this.#settled.resolve(addresses);
   }

@@ -1,6 +1,7 @@
 export { composeObjectGateway, type ObjectGatewayOptions } from "./composition.ts";
 export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 export type { BucketFolder } from "./direct-bucket.ts";
+export { absentHandler } from "./http/pipeline.ts";
 export { OBJECT_GATEWAY_METRICS } from "./metrics.ts";
 export type { Addresses, ObjectGatewayService } from "./service.ts";
 export { CONTRACTS as OBJECT_GATEWAY_CONTRACTS } from "./rpc/services.ts";

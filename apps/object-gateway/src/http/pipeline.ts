@@ -115,6 +115,18 @@ export function s3Handler(options: PipelineOptions): HttpHandler {
   };
 }
 
+/** Answers every request with 503 ServiceUnavailable, for the time in which no gateway is there. */
+export function absentHandler({ random, metrics }: Pick<PipelineOptions, "random" | "metrics">): HttpHandler {
+  const labels = labelCache();
+  return async () => {
+    const requestId = toHex(random.bytes(REQUEST_ID_BYTES)).toUpperCase();
+    const error = new S3Error("ServiceUnavailable", undefined, { retryAfterSeconds: 1 });
+    metrics.count("s3_requests_total", 1, labels("Unknown", error.code));
+    const response = errorResponse(failureOf(error, undefined), undefined, requestId);
+    return { ...response, headers: [["x-amz-request-id", requestId], ...response.headers] };
+  };
+}
+
 /** The caller's traceparent decides, as in gRPC; one that was sent twice counts as none. */
 function spanOf(tracer: Tracer, { operation, headers }: Named): Span | undefined {
   const [traceparent, second] = headers.all(TRACEPARENT_KEY);
