@@ -80,7 +80,10 @@ export class SupervisedPart<A extends Address, P extends Part<A>> implements Nee
     this.name = options.name;
     this.#options = options;
     const { contracts, authenticator } = options;
-    this.services = contracts.map((contract) => new MountedService({ contract, authenticator, absence: () => this.#absence() }));
+    this.services = contracts.map(
+      (contract) =>
+        new MountedService({ contract, authenticator, absence: () => this.#absence(), isOut: () => this.problem !== undefined }),
+    );
     this.#life = this.#newLife();
     this.#become({ kind: "starting" });
     options.needs?.beforeStop(() => this.#lose());

@@ -15,8 +15,10 @@ interface Implementation {
 export interface MountedServiceOptions {
   readonly contract: ServiceContract<object>;
   readonly authenticator: Authenticator;
-  /** What callers with a token get while there is no implementation. */
+  /** What callers with a token get while there is no implementation, or one that starts and `isOut`. */
   readonly absence: () => ConcordError;
+  /** Whether a start is held up: its calls get the absence. False when not given. */
+  readonly isOut?: () => boolean;
 }
 
 /**
@@ -81,7 +83,10 @@ export class MountedService implements Service {
   }
 
   #relay(method: Method): ServedMethod {
-    const served = (context: CallContext): ServedMethod => this.#implementation?.methods.get(method.path) ?? this.#refuse(context);
+    const served = (context: CallContext): ServedMethod => {
+      const isHeldUp = this.state === "starting" && this.#options.isOut?.() === true;
+      return (isHeldUp ? undefined : this.#implementation?.methods.get(method.path)) ?? this.#refuse(context);
+    };
     const admit = (context: CallContext): Admission => {
       const now = served(context);
       assert(now.admit !== undefined, "a service admits the calls of all its methods");

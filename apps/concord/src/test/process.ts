@@ -11,6 +11,7 @@ export interface Ready {
   readonly child: ChildProcess;
   readonly address: string;
   readonly httpAddress: string;
+  readonly adminAddress: string;
 }
 
 /** Processes of one test file; `end` kills what is left. */
@@ -29,13 +30,15 @@ export class Processes {
   async start(args: readonly string[], message = "ready"): Promise<Ready> {
     const child = this.spawn(args);
     const lines: string[] = [];
+    let adminAddress = "";
     child.stderr!.on("data", (bytes: Buffer) => lines.push(bytes.toString()));
     for await (const line of createInterface({ input: child.stdout! })) {
       lines.push(line);
       const entry = JSON.parse(line) as { message: string; address: string; httpAddress: string };
+      if (entry.message === "admin") adminAddress = entry.address;
       if (entry.message !== message) continue;
       child.stdout!.resume();
-      return { child, address: entry.address, httpAddress: entry.httpAddress };
+      return { child, address: entry.address, httpAddress: entry.httpAddress, adminAddress };
     }
     throw new Error(`the process ended before it logged ${message}:\n${lines.join("\n")}`);
   }
