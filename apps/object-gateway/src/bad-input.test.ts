@@ -241,7 +241,7 @@ const XML: readonly Case[] = [
   ),
   bad("an unknown entity", "400 MalformedXML", () => remove("<Delete><Object><Key>&a;</Key></Object></Delete>")),
   bad("a processing instruction", "400 MalformedXML", () => remove("<?x y?><Delete><Object><Key>k</Key></Object></Delete>")),
-  bad("CDATA", "400 MalformedXML", () => remove("<Delete><Object><Key><![CDATA[k]]></Key></Object></Delete>")),
+  bad("CDATA that does not end", "400 MalformedXML", () => remove("<Delete><Object><Key><![CDATA[k</Key></Object></Delete>")),
   bad("depth of 100 000", "400 MalformedXML", () => remove("<Delete>".repeat(100_000))),
   bad("an element that is not closed", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object>")),
   bad("something behind the root", "400 MalformedXML", () => remove("<Delete><Object><Key>k</Key></Object></Delete><x/>")),

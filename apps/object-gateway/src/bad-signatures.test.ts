@@ -36,9 +36,9 @@ const SIGV4: readonly Case[] = [
       headers: { "x-amz-decoded-content-length": "3" },
     }),
   ),
-  bad("trailers without an announcement", "400 InvalidRequest", () =>
+  bad("a trailer without an announcement", "400 MalformedTrailerError", () =>
     call("PUT", "/kept/k", {
-      body: "3\r\nnew\r\n0\r\n\r\n",
+      body: "3\r\nnew\r\n0\r\nx-amz-checksum-crc32:AAAAAA==\r\n\r\n",
       payload: "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
       headers: { "x-amz-decoded-content-length": "3" },
     }),

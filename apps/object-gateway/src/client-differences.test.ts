@@ -1,5 +1,6 @@
 // What clients of other S3 servers send, each found with a real client or by hand, and what they expect.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { open, readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -63,6 +64,60 @@ for (const [what, type, value] of [
     assert.equal(done.status, 200, done.body);
   });
 }
+
+test("a part by its number: its own checksum with the kind of the object's, by GET and HEAD, only on request", async () => {
+  const checksumOf = async (method: string, key: string, number: number, mode: string): Promise<readonly unknown[]> => {
+    const headers: Record<string, string> = mode === "" ? {} : { "x-amz-checksum-mode": mode };
+    const { status, headers: found } = await call(method, `/box/${key}`, { query: [["partNumber", String(number)]], headers });
+    return [status, found["x-amz-checksum-crc32"], found["x-amz-checksum-type"]];
+  };
+  for (const type of ["FULL_OBJECT", "COMPOSITE"]) {
+    const { query, body } = await upload("by-number", type);
+    assert.equal((await call("POST", "/box/by-number", { query, body })).status, 200);
+    for (const method of ["GET", "HEAD"]) {
+      for (const [at, part] of PARTS.entries())
+        assert.deepEqual(await checksumOf(method, "by-number", at + 1, "ENABLED"), [206, crcOf(part), type]);
+      assert.deepEqual(await checksumOf(method, "by-number", 1, ""), [206, undefined, undefined]);
+      assert.deepEqual(await checksumOf(method, "by-number", 3, "ENABLED"), [416, undefined, undefined]);
+    }
+  }
+  await call("PUT", "/box/alone", { body: "x", headers: { "x-amz-checksum-crc32": crcOf("x") } });
+  assert.deepEqual(await checksumOf("GET", "alone", 1, "ENABLED"), [206, crcOf("x"), "FULL_OBJECT"]);
+  assert.deepEqual(await checksumOf("HEAD", "alone", 1, "ENABLED"), [206, crcOf("x"), "FULL_OBJECT"]);
+});
+
+test("a copy whose source has + for a blank: the key with a blank is copied, also where one with + is there", async () => {
+  for (const [key, body] of [
+    ["sp ace", "blank"],
+    ["sp+ace", "plus"],
+  ] as const)
+    assert.equal((await call("PUT", `/box/${key}`, { body })).status, 200);
+  for (const [source, body] of [
+    ["box/sp+ace", "blank"],
+    ["box/sp%20ace", "blank"],
+    ["box/sp%2Bace", "plus"],
+  ] as const) {
+    assert.equal((await call("PUT", "/box/copied", { headers: { "x-amz-copy-source": source } })).status, 200);
+    assert.equal((await call("GET", "/box/copied")).body, body, source);
+  }
+});
+
+test("tags that begin with aws: are refused, in any letters, and nothing is stored", async () => {
+  for (const name of ["aws:x", "AWS:x"]) {
+    const refused = await call("PUT", "/box/tagged", { body: "x", headers: { "x-amz-tagging": `${encodeURIComponent(name)}=1` } });
+    assert.deepEqual([refused.status, /<Code>([^<]+)</.exec(refused.body)?.[1]], [400, "InvalidTag"]);
+  }
+  assert.equal((await call("GET", "/box/tagged")).status, 404);
+});
+
+test("a document with attributes, comments and CDATA: read as S3 does", async () => {
+  assert.equal((await call("PUT", "/box/commented", { body: "x" })).status, 200);
+  const body = '<Delete a="b"><!-- one --><Object><Key><![CDATA[commented]]></Key></Object></Delete>';
+  const md5 = createHash("md5").update(body).digest("base64");
+  const removed = await call("POST", "/box", { query: [["delete", ""]], body, headers: { "content-md5": md5 } });
+  assert.match(removed.body, /<Deleted><Key>commented</);
+  assert.equal((await call("GET", "/box/commented")).status, 404);
+});
 
 test("GetObjectAttributes: parts with their checksums, in pages; of no part, behind the last, of an object without parts", async () => {
   const { query, body } = await upload("parts", "COMPOSITE");

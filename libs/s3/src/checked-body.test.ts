@@ -379,7 +379,12 @@ const OPEN_ROWS: readonly (readonly [what: string, upload: Upload, code: S3Error
     open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\r\nx-amz-trailer-signature:${"0".repeat(64)}\r\n\r\n`),
     "MalformedTrailerError",
   ],
-  ["no trailer announced", open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\r\n\r\n`, { trailer: "none" }), "InvalidRequest"],
+  ["no trailer announced, none sent", open("5\r\nhello\r\n0\r\n\r\n", { trailer: "none" }), "accepted"],
+  [
+    "no trailer announced, one sent",
+    open(`5\r\nhello\r\n0\r\nx-amz-checksum-crc32:${HELLO_CRC32}\r\n\r\n`, { trailer: "none" }),
+    "MalformedTrailerError",
+  ],
   ["an empty announcement", open("0\r\n\r\n", { trailer: "", length: "0" }), "InvalidRequest"],
   ["two announced", open("0\r\n\r\n", { trailer: "x-amz-checksum-crc32, x-amz-checksum-sha1" }), "InvalidRequest"],
   ["one announced that is no checksum", open("0\r\n\r\n", { trailer: "x-amz-meta-a" }), "InvalidRequest"],

@@ -108,7 +108,7 @@ for (const [text, expected] of [
   ["bucket/key", ["bucket", "key", undefined]],
   ["/bucket/key", ["bucket", "key", undefined]],
   ["bucket/a//b/..", ["bucket", "a//b/..", undefined]],
-  ["bucket/a%20%2B%2F+", ["bucket", "a +/+", undefined]],
+  ["bucket/a%20%2B%2F+", ["bucket", "a +/ ", undefined]],
   ["bucket%2Fkey", ["bucket", "key", undefined]],
   ["bucket/key?versionId=null", ["bucket", "key", undefined]],
   ["bucket/key%3FversionId=x", ["bucket", "key?versionId=x", undefined]],
@@ -247,7 +247,9 @@ test("readCompleteChecksum: of the whole or composite, one at most", () => {
 
 test("readOverrides: six names; a value that would break a header is refused", () => {
   assert.deepEqual(readOverrides(headers(["response-content-type", "a/b"], ["response-x", "c"])), { "content-type": "a/b" });
-  for (const bad of ["a\r\nset-cookie: b", "a\u0000", "\u00fc"]) {
+  const named = headers(["response-content-disposition", 'attachment; filename="\u00fc"']);
+  assert.deepEqual(readOverrides(named), { "content-disposition": 'attachment; filename="\u00fc"' });
+  for (const bad of ["a\r\nset-cookie: b", "a\u0000", "a\u0085", "\u0151"]) {
     assert.equal(
       outcome(() => readOverrides(headers(["response-content-disposition", bad]))),
       "InvalidArgument",

@@ -95,7 +95,7 @@ export interface CopySourceName {
   readonly versionId: string | undefined;
 }
 
-/** Undefined when the request is no copy. "[/]bucket/key", percent-encoded, and "?versionId=". */
+/** Undefined when the request is no copy. "[/]bucket/key", percent-encoded with "+" for a blank, and "?versionId=". */
 export function readCopySource(headers: Fields): CopySourceName | undefined {
   const text = headers.one("x-amz-copy-source");
   if (text === undefined) return undefined;
@@ -115,7 +115,8 @@ export function readCopySource(headers: Fields): CopySourceName | undefined {
 
 function decodeSource(path: string): string {
   try {
-    return percentDecode(path);
+    // S3 decodes this header as it does a query.
+    return percentDecode(path.replaceAll("+", "%20"));
   } catch {
     throw new S3Error("InvalidArgument", "x-amz-copy-source is not percent-encoded UTF-8.");
   }
@@ -235,7 +236,7 @@ export function readOverrides(query: Fields): Readonly<Record<string, string>> {
   for (const [parameter, header] of Object.entries(OVERRIDES)) {
     const value = query.one(parameter);
     if (value === undefined) continue;
-    if (/[^\x20-\x7e]/.test(value)) throw new S3Error("InvalidArgument", `${parameter} must be printable ASCII.`);
+    if (/[^\x20-\x7e\xa0-\xff]/.test(value)) throw new S3Error("InvalidArgument", `${parameter} must be printable, and of ISO 8859-1.`);
     overrides[header] = value;
   }
   return overrides;

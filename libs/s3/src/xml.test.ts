@@ -68,11 +68,15 @@ const REFUSED: readonly (readonly [what: string, body: string | Uint8Array])[] =
   ["bytes that are no UTF-8", Buffer.from([0x3c, 0x61, 0x3e, 0xff, 0x3c, 0x2f, 0x61, 0x3e])],
   ["an overlong encoding", Buffer.from([0x3c, 0x61, 0x3e, 0xc0, 0xbc, 0x3c, 0x2f, 0x61, 0x3e])],
   ["two marks of byte order", "\ufeff\ufeff<a/>"],
-  ["CDATA", "<a><![CDATA[x]]></a>"],
+  ["CDATA that does not end", "<a><![CDATA[x]]</a>"],
+  ["CDATA around the root", "<![CDATA[x]]><a/>"],
+  ["CDATA between elements", "<a><b/><![CDATA[x]]></a>"],
+  ["texts and CDATA too long together", `<a>${"x".repeat(4096)}<!-- -->${"x".repeat(4096)}<![CDATA[x]]></a>`],
   ["the end of CDATA", "<a>]]></a>"],
-  ["a comment", "<a><!-- x --></a>"],
-  ["a comment before", "<!-- x --><a/>"],
-  ["a comment behind", "<a/><!-- x -->"],
+  ["a comment with two dashes", "<a><!-- x -- y --></a>"],
+  ["a comment that does not end", "<a><!-- x ->"],
+  ["a comment before the declaration", '<!-- x --><?xml version="1.0"?><a/>'],
+  ["a comment in a tag", "<a <!-- x -->></a>"],
   ["something behind", "<a/>x"],
   ["an element behind", "<a/><b/>"],
   ["no end", "<a>"],
@@ -133,6 +137,8 @@ const ACCEPTED: readonly (readonly [what: string, body: string, root: XmlElement
       text: "",
     }),
   ],
+  ["CDATA", "<a>x<![CDATA[<&amp;>]]>y</a>", { name: "a", children: [], text: "x<&amp;>y" }],
+  ["comments", "<!-- a --><a><!-- <b> -->x<!----></a>\n<!-- c -->", { name: "a", children: [], text: "x" }],
   ["the longest text", `<a>${"x".repeat(8192)}</a>`, { name: "a", children: [], text: "x".repeat(8192) }],
 ];
 
@@ -353,7 +359,7 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
   [
     "buckets",
     listBucketsXml({ owner: OWNER, buckets: [{ name: "b", region: "eu", createdMs: 0 }], continuationToken: "n" }),
-    `<ListAllMyBucketsResult ${NS}><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><Buckets><Bucket><Name>b</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate><BucketRegion>eu</BucketRegion></Bucket></Buckets><ContinuationToken>n</ContinuationToken></ListAllMyBucketsResult>`,
+    `<ListAllMyBucketsResult ${NS}><Owner><ID>t</ID></Owner><Buckets><Bucket><Name>b</Name><CreationDate>1970-01-01T00:00:00.000Z</CreationDate><BucketRegion>eu</BucketRegion></Bucket></Buckets><ContinuationToken>n</ContinuationToken></ListAllMyBucketsResult>`,
   ],
   ["a location", locationXml("eu-1"), `<LocationConstraint ${NS}>eu-1</LocationConstraint>`],
   ["the location us-east-1", locationXml("us-east-1"), `<LocationConstraint ${NS}></LocationConstraint>`],
@@ -365,7 +371,7 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
   [
     "objects, version 2, keys encoded",
     listObjectsV2Xml({ ...LIST, encoding: "url", owner: OWNER, continuationToken: "c", nextContinuationToken: "n", startAfter: "a b" }),
-    `<ListBucketResult ${NS}><Name>b</Name><Prefix>p%20q</Prefix><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated><EncodingType>url</EncodingType><ContinuationToken>c</ContinuationToken><NextContinuationToken>n</NextContinuationToken><StartAfter>a%20b</StartAfter><Contents><Key>p%20q%01%2B%0D</Key><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType><Size>5</Size><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass></Contents><CommonPrefixes><Prefix>p%20q/</Prefix></CommonPrefixes></ListBucketResult>`,
+    `<ListBucketResult ${NS}><Name>b</Name><Prefix>p%20q</Prefix><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated><EncodingType>url</EncodingType><ContinuationToken>c</ContinuationToken><NextContinuationToken>n</NextContinuationToken><StartAfter>a%20b</StartAfter><Contents><Key>p%20q%01%2B%0D</Key><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType><Size>5</Size><Owner><ID>t</ID></Owner><StorageClass>STANDARD</StorageClass></Contents><CommonPrefixes><Prefix>p%20q/</Prefix></CommonPrefixes></ListBucketResult>`,
   ],
   [
     "a new upload",
@@ -404,7 +410,7 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
       checksum: CHECKSUM,
       parts: [{ number: 2, etag: "e", sizeBytes: 5, modifiedMs: 0, checksum: CHECKSUM }],
     }),
-    `<ListPartsResult ${NS}><Bucket>b</Bucket><Key>k&lt;&amp;</Key><UploadId>u</UploadId><PartNumberMarker>1</PartNumberMarker><NextPartNumberMarker>2</NextPartNumberMarker><MaxParts>1</MaxParts><IsTruncated>true</IsTruncated><Part><PartNumber>2</PartNumber><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>5</Size><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part><Initiator><ID>t</ID><DisplayName>t</DisplayName></Initiator><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass><ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType></ListPartsResult>`,
+    `<ListPartsResult ${NS}><Bucket>b</Bucket><Key>k&lt;&amp;</Key><UploadId>u</UploadId><PartNumberMarker>1</PartNumberMarker><NextPartNumberMarker>2</NextPartNumberMarker><MaxParts>1</MaxParts><IsTruncated>true</IsTruncated><Part><PartNumber>2</PartNumber><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>5</Size><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part><Initiator><ID>t</ID></Initiator><Owner><ID>t</ID></Owner><StorageClass>STANDARD</StorageClass><ChecksumAlgorithm>CRC32</ChecksumAlgorithm><ChecksumType>FULL_OBJECT</ChecksumType></ListPartsResult>`,
   ],
   [
     "uploads",
@@ -421,7 +427,7 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
       commonPrefixes: ["p/"],
       next: { key: "k", uploadId: "u" },
     }),
-    `<ListMultipartUploadsResult ${NS}><Bucket>b</Bucket><KeyMarker></KeyMarker><UploadIdMarker></UploadIdMarker><NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker><Prefix></Prefix><MaxUploads>1</MaxUploads><IsTruncated>true</IsTruncated><Upload><Key>k</Key><UploadId>u</UploadId><Initiator><ID>t</ID><DisplayName>t</DisplayName></Initiator><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass><Initiated>1970-01-01T00:00:00.000Z</Initiated></Upload><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListMultipartUploadsResult>`,
+    `<ListMultipartUploadsResult ${NS}><Bucket>b</Bucket><KeyMarker></KeyMarker><UploadIdMarker></UploadIdMarker><NextKeyMarker>k</NextKeyMarker><NextUploadIdMarker>u</NextUploadIdMarker><Prefix></Prefix><MaxUploads>1</MaxUploads><IsTruncated>true</IsTruncated><Upload><Key>k</Key><UploadId>u</UploadId><Initiator><ID>t</ID></Initiator><Owner><ID>t</ID></Owner><StorageClass>STANDARD</StorageClass><Initiated>1970-01-01T00:00:00.000Z</Initiated></Upload><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListMultipartUploadsResult>`,
   ],
   [
     "versions",
@@ -441,7 +447,7 @@ const ANSWERS: readonly (readonly [what: string, xml: string, expected: string])
       commonPrefixes: ["p/"],
       next: { key: "k", versionId: "1" },
     }),
-    `<ListVersionsResult ${NS}><Name>b</Name><Prefix>p</Prefix><KeyMarker>k</KeyMarker><VersionIdMarker>3</VersionIdMarker><NextKeyMarker>k</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker><MaxKeys>2</MaxKeys><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated><DeleteMarker><Key>k</Key><VersionId>2</VersionId><IsLatest>true</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner></DeleteMarker><Version><Key>k</Key><VersionId>null</VersionId><IsLatest>false</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>5</Size><Owner><ID>t</ID><DisplayName>t</DisplayName></Owner><StorageClass>STANDARD</StorageClass></Version><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListVersionsResult>`,
+    `<ListVersionsResult ${NS}><Name>b</Name><Prefix>p</Prefix><KeyMarker>k</KeyMarker><VersionIdMarker>3</VersionIdMarker><NextKeyMarker>k</NextKeyMarker><NextVersionIdMarker>1</NextVersionIdMarker><MaxKeys>2</MaxKeys><Delimiter>/</Delimiter><IsTruncated>true</IsTruncated><DeleteMarker><Key>k</Key><VersionId>2</VersionId><IsLatest>true</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><Owner><ID>t</ID></Owner></DeleteMarker><Version><Key>k</Key><VersionId>null</VersionId><IsLatest>false</IsLatest><LastModified>1970-01-01T00:00:00.000Z</LastModified><ETag>&quot;e&quot;</ETag><Size>5</Size><Owner><ID>t</ID></Owner><StorageClass>STANDARD</StorageClass></Version><CommonPrefixes><Prefix>p/</Prefix></CommonPrefixes></ListVersionsResult>`,
   ],
   ["versioning of none", versioningXml(undefined), `<VersioningConfiguration ${NS}></VersioningConfiguration>`],
   ["versioning", versioningXml("suspended"), `<VersioningConfiguration ${NS}><Status>Suspended</Status></VersioningConfiguration>`],

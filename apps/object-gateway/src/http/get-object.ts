@@ -1,11 +1,19 @@
-import type { ByteRange, FoundObject, ObjectStore } from "@concord/objects";
+import type { ByteRange, FoundObject, ObjectStore, PartPage } from "@concord/objects";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
 import type { Context, Operation, S3Call } from "./call.ts";
 import { customerKeyOf, objectEncryptionHeaders } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";
-import { contentRange, partsCountHeaders, rangeHolds, readPart, wholeChecksumHeaders } from "./object-parts.ts";
+import {
+  contentRange,
+  partChecksumHeaders,
+  partsCountHeaders,
+  rangeHolds,
+  readPart,
+  wantsChecksum,
+  wholeChecksumHeaders,
+} from "./object-parts.ts";
 import { objectHeaders } from "./responses.ts";
 import { counting } from "./bodies.ts";
 
@@ -23,6 +31,7 @@ export const getObject: Operation = async (call, context) => {
   const { found, range } = await (asked !== undefined && headers.has("if-range")
     ? ifUnchanged(headers, store, request, asked)
     : store.getObject({ ...request, range: asked }).then((all) => ({ found: all, range: asked })));
+  const page = part === undefined || !wantsChecksum(call) ? undefined : await partOf(store, request, found, part);
   const isWhole = range === undefined && part === undefined;
   return {
     status: isWhole ? 200 : 206,
@@ -33,11 +42,32 @@ export const getObject: Operation = async (call, context) => {
       ...objectEncryptionHeaders(found.object, customerKey),
       ...expirationHeader(call, context, found.object),
       ...(isWhole ? wholeChecksumHeaders(call, found.object) : [contentRange(found, found.object.sizeBytes)]),
-      ...(part === undefined ? [] : partsCountHeaders(found.object)),
+      ...(part === undefined ? [] : [...partChecksumHeaders(call, found.object, part, page), ...partsCountHeaders(found.object)]),
     ],
     body: await begun(counting(download(found, call, context), (bytes) => metrics.count("s3_sent_bytes_total", bytes))),
   };
 };
+
+/** The part's checksum, of the very object that is sent: without one if that is gone meanwhile. */
+async function partOf(
+  store: ObjectStore,
+  request: Omit<GetRequest, "range">,
+  { object }: FoundObject,
+  part: number,
+): Promise<PartPage | undefined> {
+  if (object.content.kind !== "parts") return undefined;
+  const precondition = { judge: request.precondition.judge, ifMatch: [object.etag] };
+  try {
+    return (await store.headObjectParts({ ...request, precondition, checksum: "wanted", after: part - 1, limit: 1 })).parts;
+  } catch (thrown) {
+    if (isGone(thrown)) return undefined;
+    throw thrown;
+  }
+}
+
+function isGone(thrown: unknown): boolean {
+  return thrown instanceof ConcordError && (thrown.code === "PRECONDITION_FAILED" || thrown.code === "OBJECT_UNKNOWN");
+}
 
 /** Within the budget of downloads and at the pace of its tenant and address: SlowDown before the first byte. Data that is damaged reaches the log, also behind the status line. */
 async function* download(
@@ -98,8 +128,7 @@ async function ifUnchanged(
       range,
     };
   } catch (thrown) {
-    const isGone = thrown instanceof ConcordError && (thrown.code === "PRECONDITION_FAILED" || thrown.code === "OBJECT_UNKNOWN");
-    if (isGone) return { found: whole, range: undefined };
+    if (isGone(thrown)) return { found: whole, range: undefined };
     throw thrown;
   }
 }

@@ -5,6 +5,7 @@ import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";
 import {
   contentRange,
+  partChecksumHeaders,
   partsCountHeaders,
   partSpan,
   rangeHolds,
@@ -25,8 +26,12 @@ export const headObject: Operation = async (call, context) => {
     throw new S3Error("InvalidRequest", "Cannot specify both Range header and partNumber query parameter");
   const precondition = { ...readPrecondition(headers), judge };
   const customerKey = customerKeyOf(call, context);
-  const checksum = wantsChecksum(call) ? "wanted" : undefined;
-  const object = await store.headObject({ bucket, key, precondition, versionId: call.query.one("versionId"), customerKey, checksum });
+  const checksum = wantsChecksum(call) ? ("wanted" as const) : undefined;
+  const request = { bucket, key, precondition, versionId: call.query.one("versionId"), customerKey, checksum };
+  const isPartChecked = part !== undefined && checksum !== undefined;
+  const { object, parts } = isPartChecked
+    ? await store.headObjectParts({ ...request, after: part - 1, limit: 1 })
+    : { object: await store.headObject(request), parts: undefined };
   const isRange = range !== undefined && rangeHolds(headers, object);
   const span = part === undefined ? (isRange ? rangeSpan(range, object.sizeBytes) : undefined) : partSpan(object, part);
   return {
@@ -38,7 +43,7 @@ export const headObject: Operation = async (call, context) => {
       ...objectEncryptionHeaders(object, customerKey),
       ...expirationHeader(call, context, object),
       ...(span === undefined ? wholeChecksumHeaders(call, object) : [contentRange(span, object.sizeBytes)]),
-      ...(part === undefined ? [] : partsCountHeaders(object)),
+      ...(part === undefined ? [] : [...partChecksumHeaders(call, object, part, parts), ...partsCountHeaders(object)]),
     ],
   };
 };

@@ -1,5 +1,5 @@
 // Parts and ranges of stored objects, as GET and HEAD request and report them.
-import type { ByteRange, StoredObject } from "@concord/objects";
+import type { ByteRange, PartPage, StoredObject } from "@concord/objects";
 import { formatHttpDate, S3Error, type Fields } from "@concord/s3";
 import type { S3Call } from "./call.ts";
 import { partNumberOf } from "./parameters.ts";
@@ -17,6 +17,14 @@ export function contentRange({ offset, lengthBytes }: Span, sizeBytes: number): 
 /** Only on request, and only of all bytes: it is not the checksum of a range. */
 export function wholeChecksumHeaders(call: S3Call, object: StoredObject): readonly Header[] {
   return wantsChecksum(call) ? checksumHeaders(object.checksum) : [];
+}
+
+/** Only on request; the kind of checksum is that of the object. An object that was not uploaded in parts is its own part. */
+export function partChecksumHeaders(call: S3Call, object: StoredObject, part: number, page: PartPage | undefined): readonly Header[] {
+  if (!wantsChecksum(call)) return [];
+  if (object.content.kind !== "parts") return checksumHeaders(object.checksum);
+  const checksum = page?.parts.find(({ number }) => number === part)?.checksum;
+  return checksumHeaders(checksum && { ...checksum, type: object.checksum?.type ?? checksum.type });
 }
 
 export const wantsChecksum = ({ headers }: S3Call): boolean => headers.one("x-amz-checksum-mode")?.toUpperCase() === "ENABLED";

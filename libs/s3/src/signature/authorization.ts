@@ -178,12 +178,12 @@ export function readSignedForm(fields: Fields): SignedForm | undefined {
   return { via: "form", ...credential, policy, timestamp, signedMs, signature: readSignature(one("x-amz-signature")) };
 }
 
-/** x-amz-date, else Date, which may also be in the form of HTTP. */
+/** x-amz-date, else Date; each may also be in the form of HTTP. */
 function readDate(headers: Fields): Pick<SignedFields, "timestamp" | "signedMs"> {
   const text = headers.one("x-amz-date") ?? headers.one("date");
   const basicMs = text === undefined ? undefined : parseTimestamp(text);
   if (basicMs !== undefined) return { timestamp: text!, signedMs: basicMs };
-  const httpMs = text === undefined || headers.has("x-amz-date") ? undefined : parseHttpDate(text);
+  const httpMs = text === undefined ? undefined : parseHttpDate(text);
   if (httpMs === undefined) throw new S3Error("AccessDenied", "AWS authentication requires a valid Date or x-amz-date header.");
   return { timestamp: formatTimestamp(httpMs), signedMs: httpMs };
 }

@@ -26,6 +26,8 @@ export interface Plan {
   readonly secret?: string;
   /** Of the scope. */
   readonly date?: string;
+  /** Instead of the timestamp, in x-amz-date. */
+  readonly dateSent?: string;
   readonly region?: string;
   readonly service?: string;
   /** Instead of all signed ones, as they are written. */
@@ -50,7 +52,7 @@ export function signed(plan: Plan): Request {
   const timestamp = formatTimestamp(plan.signedMs ?? NOW_MS);
   const headers: Header[] = [
     ["host", "s3.example.test"],
-    ["x-amz-date", timestamp],
+    ["x-amz-date", plan.dateSent ?? timestamp],
     ["x-amz-content-sha256", payload],
     ...(plan.headers ?? []),
   ];

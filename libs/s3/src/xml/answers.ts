@@ -18,7 +18,7 @@ function checksumLeaves(checksum: StoredChecksum | undefined, withType: boolean)
 }
 
 function owner(name: string, { id }: Owner): Xml {
-  return group(name, leaf("ID", id), leaf("DisplayName", id));
+  return group(name, leaf("ID", id));
 }
 
 const quoted = (etag: string): string => `"${etag}"`;
@@ -422,10 +422,7 @@ export function aclXml(acl: Acl): string {
 }
 
 function granteeXml(grantee: Grantee): Xml {
-  const [type, content] =
-    grantee.kind === "tenant"
-      ? ["CanonicalUser", leaf("ID", grantee.id) + leaf("DisplayName", grantee.id)]
-      : ["Group", leaf("URI", groupUri(grantee))];
+  const [type, content] = grantee.kind === "tenant" ? ["CanonicalUser", leaf("ID", grantee.id)] : ["Group", leaf("URI", groupUri(grantee))];
   return `<Grantee xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:type="${type}">${content}</Grantee>`;
 }
 

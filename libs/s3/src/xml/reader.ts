@@ -1,5 +1,5 @@
-// XML as the five bodies of S3 need it, and not a bit more: elements, attributes, text, five entities and numeric characters. No DOCTYPE, no
-// processing instruction, no CDATA, no comment, no namespace prefix of an element. Time and memory are linear in the input.
+// XML as the bodies of S3 need it, and not a bit more: elements, attributes (which mean nothing), text, CDATA, comments, five entities and numeric
+// characters. No DOCTYPE, no processing instruction, no namespace prefix of an element. Time and memory are linear in the input.
 import { decodeUtf8 } from "../encoding.ts";
 import { S3Error } from "../errors.ts";
 import { XML_ATTRIBUTES_MAX, XML_DEPTH_MAX, XML_ELEMENTS_MAX, XML_TEXT_CHARS_MAX } from "../limits.ts";
@@ -43,9 +43,9 @@ export function parseXml(bytes: Uint8Array): XmlElement {
   if (REFUSED_RAW.test(text)) throw malformed("it has characters that XML does not allow");
   const cursor: Cursor = { text, at: 0, elements: 0 };
   match(cursor, DECLARATION);
-  match(cursor, SPACE);
+  skipBetween(cursor);
   const root = readElement(cursor, 1);
-  match(cursor, SPACE);
+  skipBetween(cursor);
   if (cursor.at !== text.length) throw malformed("there is something behind its root element");
   return root;
 }
@@ -66,6 +66,30 @@ function skip(cursor: Cursor, text: string): boolean {
   if (!cursor.text.startsWith(text, cursor.at)) return false;
   cursor.at += text.length;
   return true;
+}
+
+/** White space and comments around the root element. */
+function skipBetween(cursor: Cursor): void {
+  do match(cursor, SPACE);
+  while (skipComment(cursor));
+}
+
+function skipComment(cursor: Cursor): boolean {
+  if (!skip(cursor, "<!--")) return false;
+  const end = cursor.text.indexOf("--", cursor.at);
+  if (end < 0 || cursor.text[end + 2] !== ">") throw malformed("a comment does not end, or has -- in it");
+  cursor.at = end + 3;
+  return true;
+}
+
+/** Undefined where no CDATA section begins. */
+function readCdata(cursor: Cursor): string | undefined {
+  if (!skip(cursor, "<![CDATA[")) return undefined;
+  const end = cursor.text.indexOf("]]>", cursor.at);
+  if (end < 0) throw malformed("a CDATA section does not end");
+  const text = cursor.text.slice(cursor.at, end);
+  cursor.at = end + 3;
+  return text;
 }
 
 function readElement(cursor: Cursor, depth: number): XmlElement {
@@ -101,14 +125,26 @@ function readAttributes(cursor: Cursor): void {
 function readContent(cursor: Cursor, depth: number): { children: XmlElement[]; text: string } {
   const children: XmlElement[] = [];
   const texts: string[] = [];
+  let textChars = 0;
+  const keep = (sentChars: number, text: string): void => {
+    textChars += sentChars;
+    if (textChars > XML_TEXT_CHARS_MAX) throw malformed("a text is too long");
+    texts.push(text);
+  };
   for (;;) {
     const end = cursor.text.indexOf("<", cursor.at);
     if (end < 0) throw malformed("it ends within an element");
-    if (end - cursor.at > XML_TEXT_CHARS_MAX) throw malformed("a text is too long");
-    texts.push(unescape(cursor.text.slice(cursor.at, end)));
+    keep(end - cursor.at, unescape(cursor.text.slice(cursor.at, end)));
     cursor.at = end;
     if (cursor.text.startsWith("</", end)) break;
+    if (skipComment(cursor)) continue;
+    const cdata = readCdata(cursor);
+    if (cdata !== undefined) {
+      keep(cdata.length, cdata);
+      continue;
+    }
     children.push(readElement(cursor, depth + 1));
+    textChars = 0;
   }
   const text = texts.join("");
   if (children.length === 0) return { children, text };
