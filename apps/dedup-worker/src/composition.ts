@@ -19,7 +19,7 @@ import type { ListedMembership, Membership } from "@concord/failure-detection";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import { ConcordError, SpaceGuard, SpaceReserve, toHex, type Disk, type Environment } from "@concord/runtime";
+import { ConcordError, SpaceGuard, SpaceReserve, StartWaits, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import { isListed, outputBytesOf, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
@@ -68,7 +68,7 @@ export interface DedupWorkerOptions {
 /** The only place that knows every adapter of a dedup-worker. */
 export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerOptions): DedupWorkerService {
   const { environment } = host;
-  const { clock, log, transport, checksum } = environment;
+  const { clock, log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
   const workerToken = config.workerToken ?? config.peerToken;
   const ofWorkers = config.workerToken === undefined ? [] : [{ role: "peer", token: config.workerToken } as const];
   const authenticator = tokenAuthenticator([...tokensOf(config), ...ofWorkers]);
@@ -91,7 +91,9 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   };
   return new DedupWorkerService({
     log,
+    startWaits,
     drainGraceMs: config.drainGraceMs,
+    messagesAt: config.log === "kafka" ? `Kafka at ${config.kafkaBrokers.join(", ")}` : "the logs of messages",
     services: (store) => {
       const context = contextOf({ environment, peers, sources, list: () => shared!.opened }, store);
       return [...defineServices(context, authenticator, isShared), ...(beats()?.services ?? [])];

@@ -1,6 +1,6 @@
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
-import { assert, ConcordError, type Log } from "@concord/runtime";
+import { assert, ConcordError, type Log, type StartWaits } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { Context } from "./context.ts";
@@ -18,7 +18,10 @@ export interface Store {
 /** What the composition gives: the steps of the start, in order. */
 export interface DedupWorkerServiceOptions {
   readonly log: Log;
+  readonly startWaits: StartWaits;
   readonly drainGraceMs: number;
+  /** Where messages are, for what waits for it. */
+  readonly messagesAt: string;
   services(store: () => Store): readonly Service[];
   /** Of a host of its own. */
   readonly host: Omit<HostOptions, "services">;
@@ -101,14 +104,15 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     assert(this.#state.kind === "opened", "a part opens before it serves");
     const [meta] = this.#state.opened as readonly [KeyValue];
     this.#state = { kind: "bound", opened: [meta], host };
-    const messages = await this.#options.openMessages(signal);
+    const { startWaits, messagesAt } = this.#options;
+    const messages = await startWaits.during(messagesAt, () => this.#options.openMessages(signal));
     const opened = [messages, meta];
     this.#state = { kind: "bound", opened, host };
     signal.throwIfAborted();
     const store = this.#options.openStore(meta, messages);
     this.#state = { kind: "starting", opened, host, store };
     // Fence, then bring the window up to the output (DD9): no call is answered before that (I1).
-    await store.partitions.start();
+    await startWaits.during("the windows of the partitions", () => store.partitions.start());
     signal.throwIfAborted();
     this.#state = { kind: "serving", opened, host, store };
     host.setServing();

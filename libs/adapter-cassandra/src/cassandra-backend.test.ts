@@ -1,10 +1,11 @@
 // What a backend finds at its start, on a session in the test's hands.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { silentLog, silentMetrics, timestampUsOf, type Environment } from "@concord/runtime";
+import { silentLog, silentMetrics, StartWaits, timestampUsOf, WAIT_LOG_MS_MIN, type Clock, type Environment } from "@concord/runtime";
 import { CassandraBackend } from "./cassandra-backend.ts";
+import { CassandraFailure } from "./failure.ts";
 
-import type { CassandraSession, Statement } from "./session.ts";
+import type { CassandraSession, OpenSession, Statement } from "./session.ts";
 import { SCHEMA_VERSION } from "./tables.ts";
 
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -30,26 +31,49 @@ function sessionOf(datacenters: readonly string[]): CassandraSession {
   } as unknown as CassandraSession;
 }
 
-async function warningsOf(datacenters: readonly string[]): Promise<readonly string[]> {
-  const warnings: string[] = [];
-  const log = { ...silentLog, warn: (message: string) => void warnings.push(message) };
+/** Pauses end at once. */
+const CLOCK = {
+  monotonicMs: () => 0,
+  setTimer: (delayMs: number, run: () => void) => {
+    if (delayMs < WAIT_LOG_MS_MIN) setImmediate(run);
+    return { cancel: () => undefined };
+  },
+} as unknown as Clock;
+
+interface Found {
+  readonly openSession: OpenSession;
+  readonly datacenter: string;
+  readonly warn?: (message: string) => void;
+}
+
+function backendOf({ openSession, datacenter, warn = () => undefined }: Found): { backend: CassandraBackend; startWaits: StartWaits } {
+  const log = { ...silentLog, warn };
+  const startWaits = new StartWaits({ clock: CLOCK, log });
   const backend = new CassandraBackend({
     contactPoints: ["n0:9042"],
-    datacenter: datacenters[0]!,
+    datacenter,
     credentials: undefined,
     certificateAuthority: undefined,
-    openSession: async () => sessionOf(datacenters),
+    openSession,
     keyspace: "concord",
     environment: {
       log,
       metrics: silentMetrics,
-      clock: { monotonicMs: () => 0, setTimer: () => ({ cancel: () => undefined }) },
+      clock: CLOCK,
       random: { bytes: (length: number) => new Uint8Array(length), below: () => 0, float: () => 0 },
+      startWaits,
     } as unknown as Environment,
     drawTimestampUs: () => timestampUsOf(1n),
     writeTimeoutMs: 1_000,
     onFailed: assert.fail,
   });
+  return { backend, startWaits };
+}
+
+async function warningsOf(datacenters: readonly string[]): Promise<readonly string[]> {
+  const warnings: string[] = [];
+  const warn = (message: string): void => void warnings.push(message);
+  const { backend } = backendOf({ openSession: async () => sessionOf(datacenters), datacenter: datacenters[0]!, warn });
   await backend.start(new AbortController().signal);
   assert.ok(backend.ready);
   await backend.stop();
@@ -61,4 +85,55 @@ test("[LBC1] start: over three datacenters of one node it says that the log of a
   assert.equal(warnings.length, 1);
   assert.match(warnings[0]!, /logs each batch over several partitions at one node/);
   assert.deepEqual(await warningsOf(["dc1", "dc1", "dc1"]), []);
+});
+
+/** A session of which each kind of request fails `failures` times in turn before it succeeds; a new failure is noted with what is waited for then. */
+function failingFirst(failure: CassandraFailure, failures: number, onFailure: () => void): OpenSession {
+  const left = new Map<string, number>();
+  const failing = <Args extends readonly unknown[], Answer>(name: string, call: (...args: Args) => Promise<Answer>) => {
+    left.set(name, failures);
+    return async (...args: Args): Promise<Answer> => {
+      const remaining = left.get(name)!;
+      if (remaining === 0) return await call(...args);
+      left.set(name, remaining - 1);
+      onFailure();
+      throw failure;
+    };
+  };
+  const session = sessionOf(["dc1", "dc1", "dc1"]);
+  const failingSession = { ...session, ask: failing("ask", session.ask), read: failing("read", session.read) };
+  return failing("open", async () => failingSession);
+}
+
+test("start: nodes that do not answer, or too few of them: each step is repeated until it succeeds, and named", async () => {
+  for (const kind of ["unavailable", "not-sent", "no-answer", "read-unanswered"] as const) {
+    const waits: string[] = [];
+    let current = (): readonly string[] => [];
+    const openSession = failingFirst(new CassandraFailure(kind, "slow"), 3, () => waits.push(...current()));
+    const { backend, startWaits } = backendOf({ openSession, datacenter: "dc1" });
+    current = () => startWaits.current;
+    await backend.start(new AbortController().signal);
+    assert.ok(backend.ready);
+    for (const what of ["Cassandra at n0:9042", "the settings of Cassandra's nodes", "Concord's tables in the keyspace concord"])
+      assert.equal(waits.filter((wait) => wait.startsWith(what)).length, 3, `${kind}: ${what}`);
+    await backend.stop();
+  }
+});
+
+test("start: a refusal is not repeated; a stop ends what waits", async () => {
+  const refused = backendOf({
+    openSession: failingFirst(new CassandraFailure("refused", "no such user"), 1, () => undefined),
+    datacenter: "dc1",
+  });
+  await assert.rejects(refused.backend.start(new AbortController().signal), { code: "INTERNAL", message: /no such user/ });
+  for (const failedRequests of [1, 2, 3]) {
+    const stopping = new AbortController();
+    let seen = 0;
+    const onFailure = (): void => void ((seen += 1) === failedRequests && stopping.abort(new Error("told to stop")));
+    const openSession = failingFirst(new CassandraFailure("unavailable", "slow"), 1, onFailure);
+    const { backend } = backendOf({ openSession, datacenter: "dc1" });
+    await assert.rejects(backend.start(stopping.signal), /told to stop/);
+    assert.equal(backend.ready, false);
+    await backend.stop();
+  }
 });

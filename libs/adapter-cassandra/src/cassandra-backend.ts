@@ -1,5 +1,5 @@
 import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError, type Environment, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, StartWaits, type Environment, type TimestampUs } from "@concord/runtime";
 import { batchlogCopies, checkBatchlogCopies } from "./batchlog-copies.ts";
 import { cassandraBatches } from "./cassandra-batches.ts";
 import { CheckedNodes } from "./checked-nodes.ts";
@@ -7,7 +7,6 @@ import { CassandraGroupLog } from "./cassandra-group-log.ts";
 import { CassandraMetadata } from "./cassandra-metadata.ts";
 import { CassandraRowStore } from "./cassandra-row-store.ts";
 import { CassandraFailure } from "./failure.ts";
-import { CONNECT_RETRY_MS } from "./limits.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { checkSchema } from "./schema.ts";
 import type { CassandraSession, OpenSession, SessionOptions } from "./session.ts";
@@ -67,7 +66,10 @@ export class CassandraBackend implements StorageBackend {
     return this.#state.kind === "serving";
   }
 
-  /** Waits for a first node; then every node that is up is checked (TXC3), and the schema; says when batches have one copy of their log (LBC1). */
+  /**
+   * Waits for a first node; then every node that is up is checked (TXC3), and the schema; says when batches have one copy of their log (LBC1). A step
+   * that fails because nodes do not answer, or too few do, is repeated until the stop.
+   */
   start(signal: AbortSignal): Promise<void> {
     assert(this.#starting === undefined, "a backend starts once");
     return (this.#starting = this.#start(AbortSignal.any([signal, this.#stopping.signal])));
@@ -76,16 +78,18 @@ export class CassandraBackend implements StorageBackend {
   async #start(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     this.#state = { kind: "starting" };
-    const session = await this.#connect(signal);
-    const { clock, log, metrics } = this.#options.environment;
+    const { environment, keyspace } = this.#options;
+    const { clock, log, metrics, startWaits = new StartWaits(environment) } = environment;
+    const session = await this.#connect(startWaits, signal);
     const checked = new CheckedNodes({ session, clock, log, metrics, onFailed: this.#options.onFailed });
     try {
-      await checked.checkAll();
-      await checkSchema(session, this.#options.keyspace);
+      await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal });
+      await startWaits.until(`Concord's tables in the keyspace ${keyspace}`, () => checkSchema(session, keyspace), { signal });
       checkBatchlogCopies(session, this.#options.datacenter, log);
       signal.throwIfAborted();
     } catch (thrown) {
       await session.close();
+      signal.throwIfAborted();
       throw thrown;
     }
     this.#state = { kind: "serving", ...this.#open(session, checked) };
@@ -113,20 +117,18 @@ export class CassandraBackend implements StorageBackend {
   }
 
   /** Tries until a node answers; a refusal (credentials, datacenter) is for the operator. */
-  async #connect(signal: AbortSignal): Promise<CassandraSession> {
-    const { openSession, environment } = this.#options;
+  async #connect(startWaits: StartWaits, signal: AbortSignal): Promise<CassandraSession> {
+    const { openSession, environment, contactPoints } = this.#options;
     const { clock, log } = environment;
-    for (;;) {
-      try {
-        return await openSession({ ...this.#options, clock, log, onNodeUp: (address) => void this.#onNodeUp(address) });
-      } catch (thrown) {
-        signal.throwIfAborted();
-        if (thrown instanceof CassandraFailure && thrown.kind === "refused")
-          throw new ConcordError("INTERNAL", `Cassandra refuses this node: ${thrown.message}`, { applied: "no", cause: thrown });
-        log.warn("Cassandra cannot be reached yet", { reason: toConcordError(thrown).message });
-      }
-      await sleep(clock, CONNECT_RETRY_MS, signal);
+    const open = (): Promise<CassandraSession> =>
+      openSession({ ...this.#options, clock, log, onNodeUp: (address) => void this.#onNodeUp(address) });
+    const again = (thrown: unknown): boolean => !isRefusal(thrown);
+    try {
+      return await startWaits.until(`Cassandra at ${contactPoints.join(", ")}`, open, { signal, again });
+    } catch (thrown) {
       signal.throwIfAborted();
+      if (!isRefusal(thrown)) throw thrown;
+      throw new ConcordError("INTERNAL", `Cassandra refuses this node: ${thrown.message}`, { applied: "no", cause: thrown });
     }
   }
 
@@ -157,4 +159,8 @@ export class CassandraBackend implements StorageBackend {
     if (this.#state.kind === "serving") return this.#state;
     throw new ConcordError(this.#state.kind === "stopped" ? "DRAINING" : "STARTING", "this node is not connected to Cassandra");
   }
+}
+
+function isRefusal(thrown: unknown): thrown is CassandraFailure {
+  return thrown instanceof CassandraFailure && thrown.kind === "refused";
 }

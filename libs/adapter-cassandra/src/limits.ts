@@ -70,8 +70,6 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 export const CHECK_AGAIN_MS = 30_000;
 /** Nodes that are up and may have wrong settings: of three replicas one, so that each quorum has a right one. */
 export const WRONG_NODES_MAX = 1;
-/** Pause before the next try to reach Cassandra at the start. */
-export const CONNECT_RETRY_MS = 1_000;
 
 /** Outcome partitions of one page of a purge, and deletes under way together. */
 export const PURGE_PAGE_PARTITIONS = 1000;

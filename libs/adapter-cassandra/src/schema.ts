@@ -1,5 +1,5 @@
 import { ConcordError } from "@concord/runtime";
-import { failureOf } from "./failure.ts";
+import { failureOf, readError } from "./failure.ts";
 import { CHECK_TIMEOUT_MS } from "./limits.ts";
 import type { CassandraSession } from "./session.ts";
 import { checkKeyspaceName, MIGRATIONS, MIGRATIONS_TABLE, migrationsTable, SCHEMA_VERSION } from "./tables.ts";
@@ -40,7 +40,7 @@ export async function applySchema(options: SchemaOptions): Promise<SchemaPlan> {
   return plan;
 }
 
-/** Refuses to serve on a schema that is not this program's (INTERNAL). */
+/** Refuses to serve on a schema that is not this program's (INTERNAL). REPLICAS_UNAVAILABLE, READ_TIMEOUT: it could not be read. */
 export async function checkSchema(session: CassandraSession, keyspace: string): Promise<void> {
   const version = await schemaVersion(session, checkKeyspaceName(keyspace));
   if (version === SCHEMA_VERSION) return;
@@ -52,7 +52,9 @@ export async function checkSchema(session: CassandraSession, keyspace: string): 
 /** Undefined: no keyspace, or none of ours. */
 async function schemaVersion(session: CassandraSession, keyspace: string): Promise<number | undefined> {
   const read = (query: string, parameters: readonly string[]) =>
-    session.read({ query, parameters }, { consistency: "quorum", timeoutMs: CHECK_TIMEOUT_MS }).catch(rethrow);
+    session.read({ query, parameters }, { consistency: "quorum", timeoutMs: CHECK_TIMEOUT_MS }).catch((thrown: unknown) => {
+      throw readError(failureOf(thrown));
+    });
   const tables = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
   if ((await read(tables, [keyspace, MIGRATIONS_TABLE])).rows.length === 0) return undefined;
   const { rows } = await read(`SELECT version FROM ${keyspace}.${MIGRATIONS_TABLE} WHERE id = ?`, [SCHEMA_ROW]);
