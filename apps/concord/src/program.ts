@@ -97,6 +97,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         ready: () => !isLeaving() && service.ready,
         problems: () => service.problems,
         waitsFor: () => environment.startWaits.current,
+        warnings: () => service.warnings,
         log,
         connectionsMax: connections.admin,
         pages,

@@ -12,7 +12,7 @@ export interface Addresses extends Address {
 export interface ConcordServiceOptions {
   readonly log: Log;
   readonly parts: {
-    readonly storage: SupervisedPart<Address, Part<Address> & { replicas(): Promise<object> }>;
+    readonly storage: SupervisedPart<Address, Part<Address> & { readonly warnings: readonly string[]; replicas(): Promise<object> }>;
     readonly transactions: SupervisedPart<Address, Part<Address>>;
     readonly objects: SupervisedPart<Addresses, Part<Addresses> & { scrub(): Promise<object> }>;
     readonly messages: SupervisedPart<Address, Part<Address>>;
@@ -58,6 +58,11 @@ export class ConcordService {
       return [name, problem === undefined ? state : { ...state, problem }] as const;
     });
     return Object.fromEntries(entries) as ReturnType<ConcordService["parts"]>;
+  }
+
+  /** What an operator should look at: of /readyz. */
+  get warnings(): readonly string[] {
+    return this.#options.parts.storage.part?.warnings ?? [];
   }
 
   /** The admin page /replicas: how far each replica of the rows is behind. */

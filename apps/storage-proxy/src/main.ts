@@ -49,6 +49,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     ready: () => !isLeaving() && service.ready,
     waitsFor: () => environment.startWaits.current,
     writes: () => service.writes,
+    warnings: () => service.warnings,
     log,
     connectionsMax: connections.admin,
     pages,

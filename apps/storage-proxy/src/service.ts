@@ -52,11 +52,18 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     return ("opened" in this.#state ? this.#state.opened.writes : undefined) ?? WRITES_TAKEN;
   }
 
-  /** The admin page /replicas: how far each replica is behind. */
+  /** What an operator should look at: of /readyz. */
+  get warnings(): readonly string[] {
+    const { warning } = this.#writeClock;
+    return warning === undefined ? [] : [warning];
+  }
+
+  /** The admin page /replicas: how far each replica is behind, and the clock behind the timestamps of rows. */
   async replicas(): Promise<object> {
     this.#context();
     const replicas = this.#state.kind === "serving" ? this.#state.opened.replicas : undefined;
-    return (await replicas?.()) ?? { replicas: "of the engine" };
+    const { aheadMs: writeClockAheadMs } = this.#writeClock;
+    return { ...((await replicas?.()) ?? { replicas: "of the engine" }), writeClockAheadMs };
   }
 
   /**

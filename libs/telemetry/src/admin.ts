@@ -18,6 +18,8 @@ export interface AdminOptions {
   readonly problems?: () => readonly string[];
   /** Taken when not given; /readyz says why they are not. */
   readonly writes?: () => Writes;
+  /** What an operator should look at although the program works; /readyz names it. */
+  readonly warnings?: () => readonly string[];
   readonly log: Log;
   /** Connections at the same time; more are dropped. `ADMIN_CONNECTIONS_MAX` when not given. */
   readonly connectionsMax?: number;
@@ -68,13 +70,16 @@ async function answer(request: IncomingMessage, options: AdminOptions): Promise<
     case "/healthz":
       return text(200, "ok");
     case "/readyz":
-      return options.ready() ? text(200, readyText(options.writes?.())) : text(503, notReadyText(options));
+      return options.ready() ? text(200, readyText(options.writes?.(), options.warnings?.())) : text(503, notReadyText(options));
     default:
       return otherPage(path, options);
   }
 }
 
-const readyText = (writes = WRITES_TAKEN): string => (writes.kind === "taken" ? "ready" : `ready, reads only: ${writes.reason}`);
+function readyText(writes = WRITES_TAKEN, warnings: readonly string[] = []): string {
+  const ready = writes.kind === "taken" ? "ready" : `ready, reads only: ${writes.reason}`;
+  return [ready, ...warnings.map((warning) => `warning: ${warning}`)].join("\n");
+}
 
 function notReadyText({ waitsFor, problems }: AdminOptions): string {
   const waits = waitsFor?.() ?? [];

@@ -121,6 +121,8 @@ test("metrics: of the process: event-loop delay among them", async () => {
 test("admin: its three pages, those of the program, and nothing else", async (t) => {
   let ready = false;
   let problems: readonly string[] = [];
+  const waits: string[] = [];
+  const warnings: string[] = [];
   const metrics = createMetrics({ definitions: DEFINITIONS });
   metrics.gauge("depth", 3);
   const admin = await startAdmin({
@@ -128,6 +130,8 @@ test("admin: its three pages, those of the program, and nothing else", async (t)
     metrics,
     ready: () => ready,
     problems: () => problems,
+    waitsFor: () => waits,
+    warnings: () => warnings,
     log: silentLog,
     pages: { "/replicas": async () => ({ behind: 0 }) },
   });
@@ -140,8 +144,13 @@ test("admin: its three pages, those of the program, and nothing else", async (t)
   assert.deepEqual(await get("/readyz"), [503, "not ready\n"]);
   problems = ["rows are out", "transactions wait for rows"];
   assert.deepEqual(await get("/readyz"), [503, "not ready\nrows are out\ntransactions wait for rows\n"]);
+  problems = [];
+  waits.push("a peer", "the schema");
+  assert.deepEqual(await get("/readyz"), [503, "not ready: the start waits for a peer; the schema\n"]);
   ready = true;
   assert.deepEqual(await get("/readyz?verbose"), [200, "ready\n"]);
+  warnings.push("the clock is behind");
+  assert.deepEqual(await get("/readyz"), [200, "ready\nwarning: the clock is behind\n"]);
   assert.match((await get("/metrics"))[1], /^depth 3$/m);
   assert.deepEqual(await get("/replicas"), [200, '{\n  "behind": 0\n}\n']);
   assert.equal((await get("/secrets"))[0], 404);

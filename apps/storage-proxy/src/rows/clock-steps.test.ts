@@ -28,7 +28,8 @@ const insert = (id: number, body: number, more: object = {}, node = 0): Promise<
 
 async function bodyOf(id: number, node = 0): Promise<number | undefined> {
   const { rows } = await query(`SELECT body FROM notes WHERE id = ${id}`, {}, node);
-  return rows[0] === undefined ? undefined : Number(rows[0].columns[0]!.value.bigintValue);
+  const body = rows[0]?.columns[0]?.value.bigintValue;
+  return body === undefined ? undefined : Number(body);
 }
 
 async function restarted(): Promise<void> {
@@ -72,6 +73,34 @@ test("a client 59 minutes ahead wrote a row: a deletion with a timestamp of now 
   const repeated = await query("DELETE FROM notes WHERE id = 1", { timestampUs: nowUs });
   assert.deepEqual([repeated.superseded, await bodyOf(1)], [true, 1], "a repeat with a timestamp changes nothing");
 });
+
+for (const [change, statement, left] of [
+  ["insert", "INSERT INTO notes (id, body) VALUES (1, 2)", 1],
+  ["update", "UPDATE notes SET body = 2 WHERE id = 1", 1],
+  ["insert of null", "INSERT INTO notes (id, body) VALUES (1, NULL)", 1],
+  ["deletion", "DELETE FROM notes WHERE id = 1", 1],
+] as const) {
+  test(`a client 59 minutes ahead wrote a row: ${change} by a right clock: it says that it is superseded, at any node; without a timestamp it has its effect`, async () => {
+    await started(3);
+    const nowUs = ring.clock.nowUs();
+    await insert(1, left, { timestampUs: nowUs + 59n * 60_000_000n });
+    for (const node of [0, 1, 2]) assert.equal((await query(statement, { timestampUs: nowUs }, node)).superseded, true);
+    assert.equal(await bodyOf(1), left);
+    assert.equal((await query(statement, {}, 1)).superseded, false);
+    assert.notEqual(await bodyOf(1), left);
+  });
+
+  test(`a client 59 minutes ahead deleted a row: ${change} by a right clock: says that it is superseded where it would leave a value`, async () => {
+    await started(3);
+    const nowUs = ring.clock.nowUs();
+    await query("DELETE FROM notes WHERE id = 1", { timestampUs: nowUs + 59n * 60_000_000n });
+    const wouldLeaveRow = change !== "deletion";
+    assert.equal((await query(statement, { timestampUs: nowUs })).superseded, wouldLeaveRow);
+    assert.deepEqual((await query("SELECT body FROM notes WHERE id = 1")).rows, []);
+    assert.equal((await query(statement)).superseded, false);
+    assert.equal((await query("SELECT body FROM notes WHERE id = 1")).rows.length, wouldLeaveRow ? 1 : 0);
+  });
+}
 
 test("a write repeated with its timestamp: not superseded by itself, and by what another one wrote since", async () => {
   await started(3);

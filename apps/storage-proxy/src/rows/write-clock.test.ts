@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { WriteMark } from "@concord/ports";
-import { ConcordError, silentLog, silentMetrics, TIMESTAMP_ZERO, type TimestampUs } from "@concord/runtime";
-import { TIMESTAMP_AHEAD_MS_MAX, WRITE_MARK_AHEAD_US } from "../limits.ts";
+import { ConcordError, silentLog, silentMetrics, TIMESTAMP_ZERO, timestampUsOf, type TimestampUs } from "@concord/runtime";
+import { TIMESTAMP_AHEAD_MS_MAX, WRITE_CLOCK_AHEAD_SAID_MS, WRITE_MARK_AHEAD_US } from "../limits.ts";
 import { WriteClock } from "./write-clock.ts";
 
 const manualClock = (): { ms: number; nowUs(): bigint } => ({
@@ -67,6 +67,18 @@ test("write clock: restarted with a clock that was set back: above everything it
   const after = await opened(clock, mark);
   assert.ok(after.draw() > last);
   assert.ok(after.aheadMs >= 8 * 3_600_000);
+  assert.match(after.warning!, /^rows have timestamps 2880\d s ahead of this clock/);
+  clock.ms += 8 * 3_600_000;
+  assert.equal(after.warning, undefined, "the clock has caught up");
+});
+
+test("write clock: a peer's timestamps are ahead: reported from the first second that no restart explains", async () => {
+  const clock = manualClock();
+  const writes = await opened(clock, new HeldMark());
+  writes.saw(timestampUsOf(clock.nowUs() + BigInt(WRITE_CLOCK_AHEAD_SAID_MS) * 1000n));
+  assert.equal(writes.warning, undefined);
+  writes.saw(timestampUsOf(clock.nowUs() + BigInt(WRITE_CLOCK_AHEAD_SAID_MS + 1) * 1000n));
+  assert.match(writes.warning!, /check the clocks of this machine and of its peers/);
 });
 
 test("write clock: thousands of writes: one raise of the mark in half of its reach, and none where no time passes", async () => {

@@ -45,11 +45,18 @@ export class WriteClock {
     if (mark === undefined) return;
     this.#raisedToUs = await mark.load();
     this.saw(this.#raisedToUs);
+    const { aheadMs, warning } = this;
+    if (warning !== undefined) this.#log.warn(warning, { aheadMs });
+  }
+
+  /** The clock is behind what this node or a peer drew; undefined: by no more than a restart leaves. */
+  get warning(): string | undefined {
     const { aheadMs } = this;
-    if (aheadMs <= WRITE_CLOCK_AHEAD_SAID_MS) return;
-    const what =
-      "rows of this node have timestamps of the future: timestamps go on above them until the clock has caught up; check this machine's clock";
-    this.#log.warn(what, { aheadMs });
+    if (aheadMs <= WRITE_CLOCK_AHEAD_SAID_MS) return undefined;
+    return (
+      `rows have timestamps ${Math.round(aheadMs / 1000)} s ahead of this clock: new ones go on above them until the clock has caught up; ` +
+      "check the clocks of this machine and of its peers"
+    );
   }
 
   /** The next timestamp is above this one, which another node of the ring drew or may have drawn. */
