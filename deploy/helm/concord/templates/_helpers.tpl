@@ -190,9 +190,9 @@ capabilities: { drop: [ALL] }
 {{- end -}}
 {{- end }}
 
-{{- /* Seconds until a pod that is to end is killed: preStop, lame duck, drain, the stop's own margin, and 10 to spare. Context: config. */ -}}
+{{- /* Seconds until a pod that is to end is killed: preStop, lame duck, the drain, which may take four times drainGraceMs on a busy machine, and the stop's own margin. Context: config. */ -}}
 {{- define "concord.graceSeconds" -}}
 {{- $lameDuckMs := get .config "lameDuckMs" | default 0 | int64 -}}
 {{- $drainMs := hasKey .config "drainGraceMs" | ternary (get .config "drainGraceMs") 5000 | int64 -}}
-{{ max 30 (add 20 (div (add $lameDuckMs $drainMs 999) 1000)) }}
+{{ max 30 (add 10 (div (add $lameDuckMs (mul 4 $drainMs) 999) 1000)) }}
 {{- end }}
