@@ -7,3 +7,6 @@ process.once("disconnect", () => {
 });
 // The channel to the parent is no reason to live on.
 process.channel?.unref();
+// Only for this process: what it forks waits for work on its own channel, and must not end meanwhile.
+const own = process.execArgv.indexOf(import.meta.url);
+if (own > 0) process.execArgv.splice(own - 1, 2);
