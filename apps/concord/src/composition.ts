@@ -89,7 +89,7 @@ interface Composed {
 /** Each part is composed anew for each of its lives; they reach each other through whatever life the other has. */
 function partsOf(composed: Composed): ConcordServiceOptions["parts"] {
   const { config, configs, options, environmentOf, membership } = composed;
-  // One process, one member: its storage hears what its coordinator hears.
+  // One process, one member: its storage gets the verdicts that its coordinator gets.
   const failures = new VerdictRelay();
   const storage = new SupervisedPart({
     ...supervisionOf("storage", composed),

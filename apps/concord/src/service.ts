@@ -45,7 +45,7 @@ export class ConcordService {
     return Object.values(this.#options.parts).every((part) => part.ready);
   }
 
-  /** What is wrong with parts that are out, and what to do; one line a part. */
+  /** Reasons of the parts that are out, each with what to do; one line a part. */
   get problems(): readonly string[] {
     return PART_NAMES.flatMap((name) => this.#options.parts[name].problem ?? []);
   }
@@ -60,7 +60,7 @@ export class ConcordService {
     return Object.fromEntries(entries) as ReturnType<ConcordService["parts"]>;
   }
 
-  /** What an operator should look at: of /readyz. */
+  /** Lines of /readyz that need an operator although the program works. */
   get warnings(): readonly string[] {
     return this.#options.parts.storage.part?.warnings ?? [];
   }

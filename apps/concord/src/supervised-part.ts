@@ -24,7 +24,7 @@ export interface SupervisedPartOptions<A extends Address, P extends Part<A>> {
   readonly contracts: readonly MountedServiceOptions["contract"][];
   /** The part without which it cannot serve. */
   readonly needs?: Needed;
-  /** What an operator does when it is out. */
+  /** The operator's next step when it is out. */
   readonly advice: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -36,7 +36,7 @@ export interface SupervisedPartOptions<A extends Address, P extends Part<A>> {
   readonly onFatal: (cause: ConcordError) => void;
 }
 
-/** What a part sees of the part that it needs. */
+/** A part as the one that needs it sees it. */
 export interface Needed {
   readonly name: PartName;
   readonly state: PartState;

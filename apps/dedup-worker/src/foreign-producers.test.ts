@@ -14,7 +14,7 @@ const foreign = (id: string, more: Partial<NewMessage> = {}): NewMessage => ({
 });
 
 interface Came {
-  /** Of the output. */
+  /** Messages of the output. */
   readonly messages: readonly NewMessage[];
   readonly output: readonly string[];
   readonly ids: readonly string[];
@@ -98,7 +98,7 @@ for (const [idSource, reason] of [
   ["json:messageId", "no header concord-id, no value"],
   ["header:trace", "no header concord-id, header trace is null"],
 ] as const) {
-  test(`[DDD8] foreign producer: ids by ${idSource}, which is null: dead letters whose reason says so`, async () => {
+  test(`[DDD8] foreign producer: ids by ${idSource}, which is null: dead letters whose reason names the null`, async () => {
     const nulls = foreign("a", { key: null, value: null, headers: [{ name: "trace", value: null }] });
     const came = await processed({ idSource, missingId: "dead-letter" }, [nulls]);
     assert.deepEqual([came.output, came.deadLetters], [[], [reason]]);

@@ -52,7 +52,7 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
     return ("opened" in this.#state ? this.#state.opened.writes : undefined) ?? WRITES_TAKEN;
   }
 
-  /** What an operator should look at: of /readyz. */
+  /** Lines of /readyz that need an operator although the program works. */
   get warnings(): readonly string[] {
     const { warning } = this.#writeClock;
     return warning === undefined ? [] : [warning];

@@ -18,7 +18,7 @@ export interface AdminOptions {
   readonly problems?: () => readonly string[];
   /** Taken when not given; /readyz says why they are not. */
   readonly writes?: () => Writes;
-  /** What an operator should look at although the program works; /readyz names it. */
+  /** Lines of /readyz that need an operator although the program works. */
   readonly warnings?: () => readonly string[];
   readonly log: Log;
   /** Connections at the same time; more are dropped. `ADMIN_CONNECTIONS_MAX` when not given. */

@@ -17,7 +17,7 @@ const roles: readonly Role[] = ["client", "operator"];
 /** These are passed on between workers too. */
 const passedOn: readonly Role[] = [...roles, "peer"];
 
-/** What `defineServices` implements; the list of members where workers share a log. */
+/** Contracts that `defineServices` implements; the list of members where workers share a log. */
 export const contractsOf = (isShared: boolean): readonly ServiceContract<object>[] => [
   IngestService,
   OutputService,

@@ -8,7 +8,7 @@ import { getUsageHandler } from "./get-usage.ts";
 import { listReservationsHandler } from "./list-reservations.ts";
 import type { ObjectAdmin } from "./object-admin.ts";
 
-/** What `defineServices` implements. */
+/** Contracts that `defineServices` implements. */
 export const CONTRACTS = [ObjectAdminService] as const;
 
 const OPERATOR: readonly Role[] = ["operator"];

@@ -23,7 +23,7 @@ import { writeHandler } from "./write.ts";
 
 const CALLERS: readonly Role[] = ["client", "coordinator", "operator"];
 
-/** What `defineServices` implements. */
+/** Contracts that `defineServices` implements. */
 export const CONTRACTS = [TransactionService, SchemaService, TopologyService, CoordinatorService, MemberListService, IdService] as const;
 
 /** Every service of a txn-coordinator; all but two are for clients. */
