@@ -31,5 +31,7 @@ export function sampleOf(readme: string): Sample {
 export function runSample(folder: string, name: string, { source }: Sample, node: string): string {
   const file = join(folder, `${name}.js`);
   writeFileSync(file, source);
-  return execFileSync(node, [file], { cwd: folder, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 }).trimEnd();
+  // Not the colours that a caller asks for.
+  const { FORCE_COLOR: _, ...env } = process.env;
+  return execFileSync(node, [file], { cwd: folder, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], timeout: 60_000 }).trimEnd();
 }

@@ -187,7 +187,7 @@ function supervisionOf(
     metrics,
     authenticator: tokenAuthenticator(tokensOf(config)),
     advice: `run "concord fsck ${config.dataFolder}" on a copy of the folder or after a stop; it is tried again by itself`,
-    isFatal: (cause, phase) => endsNode(config, name, phase) || isFatalFailure(cause, phase),
+    isFatal: (cause, phase) => endsNode(config, name, phase) || isRefusedByEngine(config, name, phase) || isFatalFailure(cause, phase),
     onFatal: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   };
 }
@@ -200,6 +200,11 @@ function endsNode({ nodes, metadata, logFolder, log }: ConcordConfig, name: Part
   if (nodes.length <= 1) return false;
   const isHeard = metadata !== "local" || logFolder !== undefined || log === "kafka";
   return name === "transactions" || (name === "storage" && (phase === "served" || isHeard));
+}
+
+/** The start itself repeats what an engine may do later; what ends it is a schema or a setting that an operator has to change. */
+function isRefusedByEngine({ backend }: ConcordConfig, name: PartName, phase: Phase): boolean {
+  return backend === "cassandra" && name === "storage" && phase === "first";
 }
 
 /** One node alone is a member of nothing. */

@@ -17,6 +17,8 @@ const RESERVE_BYTES = 32 * MIB;
 const LOW_BYTES = 32 * MIB;
 const DISK_MIB = 256;
 const LOOK_MS = 50;
+/** A call that is to be refused: its client repeats it until then. */
+const REFUSED_MS = 1000;
 const NOTE = { table: "notes", key: { owner: "ann" } };
 
 const disk = new MountedDisk({ mib: DISK_MIB });
@@ -45,13 +47,13 @@ const put = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new PutO
 const remove = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new DeleteObjectCommand(object(key)));
 const get = ({ s3 }: Clients, key: string): Promise<string> =>
   s3.send(new GetObjectCommand(object(key))).then(({ Body }) => Body!.transformToString());
-const note = ({ db }: Clients, body: string): Promise<void> =>
-  db.runTransaction(NOTE, async (txn) => txn.insert("notes", { ...NOTE.key, body }), { deadlineMs: 300 });
+const note = ({ db }: Clients, body: string, deadlineMs?: number): Promise<void> =>
+  db.runTransaction(NOTE, async (txn) => txn.insert("notes", { ...NOTE.key, body }), deadlineMs === undefined ? {} : { deadlineMs });
 const erase = ({ db }: Clients): Promise<void> => db.runTransaction(NOTE, async (txn) => txn.delete("notes", NOTE.key));
 const noted = ({ db }: Clients): Promise<{ body: string } | undefined> =>
   db.runTransaction(NOTE, (txn) => txn.read<{ body: string }>("notes", NOTE.key));
-const send = ({ db }: Clients, id: string): Promise<string> =>
-  db.messages.ingest([{ id, value: id }], { timeoutMs: 300 }).then(([result]) => result!.verdict);
+const send = ({ db }: Clients, id: string, timeoutMs?: number): Promise<string> =>
+  db.messages.ingest([{ id, value: id }], timeoutMs === undefined ? {} : { timeoutMs }).then(([result]) => result!.verdict);
 
 /** The last byte too. */
 async function fill(): Promise<void> {
@@ -74,7 +76,7 @@ async function untilReserved(data: string): Promise<void> {
 /** Once what is refused is: the disk is measured now and then. */
 async function untilRefused(clients: Clients): Promise<void> {
   for (;;) {
-    const code = await note(clients, "too much").then(
+    const code = await note(clients, "too much", REFUSED_MS).then(
       () => "stored",
       (thrown: { code: string }) => thrown.code,
     );
@@ -108,10 +110,10 @@ for (const metadata of ["local", "transactions"]) {
       await untilRefused(clients);
       const code = (thrown: unknown): string => (thrown as { code?: string }).code ?? (thrown as Error).name;
       assert.equal(await put(clients, "owl").then(() => "stored", code), "StorageFull", round);
-      assert.equal(await send(clients, "m2").catch(code), "STORAGE_FULL", round);
+      assert.equal(await send(clients, "m2", REFUSED_MS).catch(code), "STORAGE_FULL", round);
       if (round === "first") {
         assert.deepEqual(
-          [(await noted(clients))?.body, await get(clients, "cat"), await send(clients, "m1").catch(code)],
+          [(await noted(clients))?.body, await get(clients, "cat"), await send(clients, "m1", REFUSED_MS).catch(code)],
           ["kept", "cat", "STORAGE_FULL"],
         );
         await erase(clients);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { HttpResponse } from "@concord/runtime";
-import { DRAIN_IDLE_MS } from "./limits.ts";
+import { DRAIN_IDLE_MS, RECONNECT_MS } from "./limits.ts";
 import { head, serving } from "./test/fixture.ts";
 
 /** Turns of the event loop in which what was sent arrives. */
@@ -77,6 +77,7 @@ test("drain: 16 busy keep-alive connections: the next request of each is answere
   for (const client of busy) client.send(head("GET /"));
   for (const client of busy) await client.until((text) => text.endsWith("done"));
   const drained = fixture.listener.drain(60_000);
+  await turns();
   for (const client of busy) {
     client.received = "";
     client.send(head("GET /"));
@@ -88,6 +89,33 @@ test("drain: 16 busy keep-alive connections: the next request of each is answere
   }
   await drained;
   assert.equal(fixture.clock.timers(), 0);
+});
+
+test("drain: a server that leaves ended a connection with its last answer: the client comes back and is answered, not reset", async () => {
+  await using fixture = await serving(
+    async () => ok,
+    {},
+    undefined,
+    undefined,
+    () => true,
+  );
+  const before = fixture.client();
+  before.send(head("GET /"));
+  assert.match(await before.untilEnd(), /connection: close[^]*done$/i);
+  const drained = fixture.listener.drain(60_000);
+  await turns();
+  // Its time is not over: an answer ends no connection, since a third one might come too late.
+  fixture.clock.advance(RECONNECT_MS - 1);
+  const back = fixture.client();
+  back.send(head("GET /"));
+  assert.doesNotMatch(await back.until((text) => text.endsWith("done")), /connection: close/i);
+  fixture.clock.advance(1);
+  await turns();
+  back.received = "";
+  back.send(head("GET /"));
+  assert.match(await back.untilEnd(), /connection: close[^]*done$/i);
+  await drained;
+  assert.equal(await fixture.client().untilEnd(), "");
 });
 
 test("drain: a request in flight: it gets its answer and the news that the connection ends", async () => {
@@ -106,7 +134,7 @@ test("drain: a request in flight: it gets its answer and the news that the conne
   await begun;
   let isDrained = false;
   const drained = fixture.listener.drain(60_000).then(() => (isDrained = true));
-  await new Promise((resolve) => setImmediate(resolve));
+  await turns();
   assert.ok(!isDrained);
   finish();
   await drained;

@@ -37,6 +37,11 @@ export const HTTP_LIMITS: HttpLimits = {
   discardMs: 2000,
 };
 
+/**
+ * A server that is about to drain ended connections with its answers: so long their clients have to come back before no connection is taken any more.
+ * Time in which the process does not run does not count.
+ */
+export const RECONNECT_MS = 100;
 /** Connections that the system makes before they are taken. */
 export const BACKLOG = 511;
 

@@ -18,7 +18,7 @@ import {
   type Metrics,
 } from "@concord/runtime";
 import { discardRest } from "./discard.ts";
-import { BACKLOG, CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, type HttpLimits } from "./limits.ts";
+import { BACKLOG, CONNECTIONS_CHECK_MS, DRAIN_IDLE_MS, HTTP_LIMITS, RECONNECT_MS, type HttpLimits } from "./limits.ts";
 import { createPace } from "./pace.ts";
 import { refusedHeaders, toHttpRequest } from "./request.ts";
 import { release, sendResponse } from "./response.ts";
@@ -64,6 +64,8 @@ class Host implements HttpListener {
   readonly #aborts = new Set<AbortController>();
   /** Connections by the address they come from (I7). */
   readonly #connections: FairShares;
+  /** No connection is taken any more. Only from then on answers end theirs: one made anew before would be reset with the backlog. */
+  #isClosed = false;
   /** Connections and requests that have ever come. */
   #taken = 0;
   #requests = 0;
@@ -124,9 +126,11 @@ class Host implements HttpListener {
   async #drainOnce(graceMs: number): Promise<void> {
     const late = this.#after(graceMs);
     const polite = this.#after(graceMs / 2);
+    if (this.#isLeaving()) await Promise.race([this.#after(RECONNECT_MS).over, polite.over]);
     await this.#takeBacklog();
     // Not the server's own close, which ends idle connections at once: a request may be on its way on each of them.
     const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(this.#server, () => resolve()));
+    this.#isClosed = true;
     const isClosed = closed.then((): "closed" => "closed");
     while ((await this.#isQuiet(isClosed, polite.over)) === "busy");
     polite.cancel();
@@ -211,7 +215,7 @@ class Host implements HttpListener {
     const isOwed = expectsContinue && !isTaken();
     const rest = hasBody(incoming) && !incoming.complete;
     // A body the client was never asked for may come or not: only closing tells the two apart (I3).
-    const isEnding = this.#drained !== undefined || this.#isLeaving();
+    const isEnding = this.#drained === undefined ? this.#isLeaving() : this.#isClosed;
     if (isEnding || (rest && (isOwed || !this.#isSmall(incoming)))) outgoing.shouldKeepAlive = false;
     let isWhole = true;
     const beforeEnd = rest && !isOwed ? async () => void (isWhole = await discardRest(incoming, this.#clock, this.#limits)) : undefined;

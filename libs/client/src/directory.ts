@@ -66,8 +66,19 @@ export class Directory {
   }
 
   async table(name: string): Promise<Table> {
-    if (this.find(name) === undefined) await this.refreshSchema(0n);
+    if (this.find(name) === undefined) await this.learn(name);
     return this.known(name);
+  }
+
+  /** Fetches schemas until one has the table or none is newer: a server may know an older one than another that has answered its creation. */
+  async learn(name: string): Promise<void> {
+    await this.refreshSchema(0n);
+    for (let asked = -1n; this.find(name) === undefined && asked !== this.#schemaVersion;) {
+      asked = this.#schemaVersion;
+      await this.#fetchSchema(asked + 1n).catch((thrown: unknown) => {
+        if ((thrown as ConcordClientError).code !== "SCHEMA_BEHIND") throw thrown;
+      });
+    }
   }
 
   /** Addresses of coordinators to try, those that are known to be configured and those that were given. */

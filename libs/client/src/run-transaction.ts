@@ -117,6 +117,6 @@ async function hasLearntTable({ directory }: TransactionContext, thrown: unknown
   if (!(thrown instanceof ConcordClientError) || thrown.code !== "TABLE_UNKNOWN") return false;
   const name = thrown.metadata["table"];
   if (name === undefined || directory.find(name) !== undefined) return false;
-  await directory.refreshSchema(0n).catch(() => undefined);
+  await directory.learn(name).catch(() => undefined);
   return directory.find(name) !== undefined;
 }

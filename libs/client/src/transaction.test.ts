@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { TransactionService, type CommitRequest } from "@concord/protos-txn";
+import { SchemaService, TransactionService, type CommitRequest } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ConcordClient } from "./api.ts";
@@ -197,6 +197,17 @@ test("work: names a table that was created after connect: the schema is fetched 
     }),
   );
   assert.deepEqual(cluster.operations(), ["start", "rollback", "start", "commit"]);
+});
+
+test("[TX3] table: its creation was answered by another server than the one asked: newer schemas are asked for before it is unknown", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.newTables.push({ ...PHOTOS, name: "songs" }, { ...PHOTOS, name: "videos" });
+  const at = { album: 7n, id: PHOTO };
+  await cluster.clock.until(db.execute([{ insert: "videos", row: at }]));
+  await cluster.clock.until(db.execute([{ insert: "songs", row: at }]));
+  const asked = cluster.requests(SchemaService.methods.GetSchema).map(({ schemaVersion }) => schemaVersion);
+  assert.deepEqual(asked.slice(-3), [0n, 2n, 3n]);
+  assert.equal((await failure(cluster.clock.until(db.execute([{ insert: "films", row: at }])))).code, "TABLE_UNKNOWN");
 });
 
 test("[TX8] execute: the first reply is dropped: repeated under the same id", async () => {

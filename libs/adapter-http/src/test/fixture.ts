@@ -54,6 +54,7 @@ export async function serving(
   limits: Partial<HttpLimits> = {},
   tls?: HttpTls,
   tlsChanges?: (listener: (tls: HttpTls) => void) => void,
+  isLeaving?: () => boolean,
 ): Promise<Fixture> {
   const clock = manualClock();
   const brokenOff = new Map<string, number>();
@@ -69,6 +70,7 @@ export async function serving(
     limits,
     ...(tls === undefined ? {} : { tls }),
     ...(tlsChanges === undefined ? {} : { tlsChanges }),
+    ...(isLeaving === undefined ? {} : { isLeaving }),
   });
   const listener = await server.serve("127.0.0.1:0", handler);
   const clients: Client[] = [];

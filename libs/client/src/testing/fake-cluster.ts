@@ -129,6 +129,8 @@ export class FakeCluster {
   /** What the dedup-worker has published, in one partition. */
   readonly published: Message[] = [];
   tables: object[] = [ALBUMS, PHOTOS, NOTES];
+  /** Created by others, a schema version each, which the servers have not read yet. */
+  readonly newTables: object[] = [];
   /** Who serves the upper half of the tokens. */
   upperMaster = "c2";
   /** Under which every group is served. */
@@ -230,8 +232,8 @@ export class FakeCluster {
     return [
       this.#service(address, TopologyService, { GetTopology: () => this.#topology(address) }, { WatchTopology: this.#watch(address) }),
       this.#service(address, SchemaService, {
-        GetSchema: () => this.#schema(),
-        CreateTables: (): CreateTablesResponse => ({ schemaVersion: 2n }),
+        GetSchema: ({ schemaVersion }) => this.#schema(schemaVersion),
+        CreateTables: (): CreateTablesResponse => ({ schemaVersion: BigInt(1 + this.newTables.length) }),
       }),
       this.#service(address, TransactionService, {
         Start: (request) => this.#start(address, request),
@@ -250,8 +252,8 @@ export class FakeCluster {
   #proxy(address: string): readonly Service[] {
     return [
       this.#service(address, StorageSchemaService, {
-        GetSchema: () => this.#schema(),
-        CreateTables: (): CreateTablesResponse => ({ schemaVersion: 2n }),
+        GetSchema: ({ schemaVersion }) => this.#schema(schemaVersion),
+        CreateTables: (): CreateTablesResponse => ({ schemaVersion: BigInt(1 + this.newTables.length) }),
       }),
       this.#service(address, RowsService, {
         Read: ({ keys }): ReadResponseInit => ({ results: keys.map((key): ReadResultInit => ({ row: this.#row(key) })) }),
@@ -354,8 +356,13 @@ export class FakeCluster {
     return { coordinators: COORDINATORS.map(node), storageProxies: PROXIES.map(node), groups, groupMapVersion: 1n, schemaVersion: 1n };
   }
 
-  #schema(): GetSchemaResponseInit {
-    return { schemaVersion: 1n, tables: this.tables.map((table) => JSON.stringify(table)) };
+  /** As servers do: what is known is answered, it is read again for a caller that asks for more. */
+  #schema(asked: bigint): GetSchemaResponseInit {
+    const version = BigInt(1 + this.newTables.length);
+    if (asked > version) throw new ConcordError("SCHEMA_BEHIND", `schema version ${asked} is not known here yet`);
+    const known = asked > 1n ? Number(asked) - 1 : 0;
+    const tables = [...this.tables, ...this.newTables.slice(0, known)];
+    return { schemaVersion: BigInt(1 + known), tables: tables.map((table) => JSON.stringify(table)) };
   }
 
   /** A queued start waits for the group as long as the test lets it. */
