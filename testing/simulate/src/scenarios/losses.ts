@@ -1,6 +1,6 @@
 import type { Fault, SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import type { Swarm } from "../swarm.ts";
 import { finish, RECOVERY_MS, rottingOf, startAll } from "./course.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists } from "./lists.ts";
@@ -13,12 +13,12 @@ export const LOSSES_SWARM: Partial<Swarm> = {
   clients: 5,
   thinkMs: 20,
   topology: "separate",
-  store: { checkpointBytes: 1_000_000, checkpointAgeMs: 5_000 },
+  store: { checkpointBytes: 4_000_000, checkpointAgeMs: 20_000 },
   network: { baseDelayUs: 1_000, tailUs: 400, spikeRate: 0.002, spikeUs: 60_000 },
 };
 
 const ENTITIES = 4;
-const WORK_MS = 4_000;
+const WORK_MS = 8_000;
 const CUT_FROM_MS = 200;
 const CUT_WITHIN_MS = 600;
 /** What two of three have acknowledged meanwhile, the one behind has not. */
@@ -29,9 +29,9 @@ const SLOWER = 30;
 type Span = readonly [fromMs: number, toMs: number];
 /** Until the others go: the replica has just met both of them; or at any time. */
 const JUST_MET_MS: Span = [100, 250];
-const LATER_MS: Span = [20, 1_400];
+const LATER_MS: Span = [20, 5_400];
 /** It has just copied from them, which begins when no write of its earlier life is under way any more. */
-const JUST_COPIED_MS: Span = [1_170, 1_300];
+const JUST_COPIED_MS: Span = [5_170, 5_300];
 /** Masters come back with nothing in memory: what no majority of logs has is gone. */
 const MASTERS_GONE_MS = 60;
 const GONE_MS: readonly number[] = [1_500, 2_500];
