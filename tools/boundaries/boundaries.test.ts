@@ -76,6 +76,29 @@ const SEEDED: readonly Seeded[] = [
     manifests: { [folder]: depends(...SOUND[folder]!.imports, dependency) },
     files: { [`${folder}/src/seeded.ts`]: imports(dependency) },
   })),
+  {
+    name: "a circle of files",
+    rule: "circle",
+    files: {
+      "libs/runtime/src/a.ts": imports("./b.ts"),
+      "libs/runtime/src/b.ts": imports("./c.ts"),
+      "libs/runtime/src/c.ts": imports("./a.ts"),
+    },
+  },
+  {
+    name: "a circle of types",
+    rule: "circle",
+    files: { "libs/runtime/src/a.ts": 'import type { B } from "./b.ts";', "libs/runtime/src/b.ts": 'import type { A } from "./a.ts";' },
+  },
+  {
+    name: "two ways to one file",
+    rule: undefined,
+    files: {
+      "libs/runtime/src/a.ts": imports("./b.ts", "./c.ts"),
+      "libs/runtime/src/b.ts": imports("./c.ts"),
+      "libs/runtime/src/c.ts": "export {};",
+    },
+  },
   { name: "an undeclared workspace import", rule: "undeclared", files: { "apps/proxy/src/a.ts": imports("@concord/locks") } },
   { name: "an undeclared type import", rule: "undeclared", files: { "apps/proxy/src/a.ts": 'import type { A } from "@concord/locks";' } },
   {

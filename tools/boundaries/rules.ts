@@ -1,6 +1,7 @@
 // The layers as rules: who may import whom. Nothing here reads the Nx graph, so an empty or stale Nx cache hides nothing.
 import { builtinModules } from "node:module";
 import { posix } from "node:path";
+import { circlesOf } from "./circles.ts";
 import { isTestPath, type Project, type SourceFile, type Workspace } from "./workspace.ts";
 
 export interface Violation {
@@ -66,6 +67,7 @@ export function projectViolations(workspace: Workspace, project: Project): Viola
   return [
     ...dependencyViolations(workspace, project, layer),
     ...project.files.flatMap((file) => fileViolations(workspace, project, layer, file)),
+    ...circleViolations(project),
   ];
 }
 
@@ -100,6 +102,14 @@ function fileViolations(workspace: Workspace, project: Project, layer: string, f
   const naming = refused === undefined ? [] : [{ rule: "name", where, message: `${refused} says nothing: name what is inside` }];
   const violations = file.imports.flatMap((specifier) => importViolation(workspace, project, layer, file, specifier));
   return [...naming, ...violations.map(([rule, message]) => ({ rule, where, message }))];
+}
+
+function circleViolations(project: Project): Violation[] {
+  return circlesOf(project.files).map((circle) => ({
+    rule: "circle",
+    where: `${project.root}/${circle[0]!}`,
+    message: `imports itself: ${[...circle, circle[0]!].join(" -> ")}; move what both need to a file below them`,
+  }));
 }
 
 /** At most one violation per import: the first rule it breaks. */

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Engine, Layout } from "./engine.ts";
+import type { Layout, NewCluster } from "./layout.ts";
 import { freePorts } from "./ports.ts";
 import {
   endRecorded,
@@ -43,7 +43,7 @@ export class Cluster {
   /** A new cluster with ports of its own. */
   static async make(
     folder: string,
-    engine: Engine,
+    engine: NewCluster,
     shape: Pick<Layout, "nodes" | "oneDatacenter" | "isShortLived">,
     report: (line: string) => void,
     stopping: AbortSignal,

@@ -4,7 +4,8 @@ import type { CommandLine, EngineName } from "./command-line.ts";
 import { cassandraEngine, contactPointsOf, datacentersOf } from "./cassandra-engine.ts";
 import { cephEngine } from "./ceph-engine.ts";
 import { Cluster } from "./cluster.ts";
-import type { Engine, Layout } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import type { Layout } from "./layout.ts";
 import { brokersOf, kafkaEngine } from "./kafka-engine.ts";
 import { isOnPath, missingRequirements } from "./requirements.ts";
 

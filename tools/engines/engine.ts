@@ -1,17 +1,6 @@
 import type { EngineName } from "./command-line.ts";
 import type { Cluster } from "./cluster.ts";
-
-/** Fixed at a cluster's first start. */
-export interface Layout {
-  readonly engine: EngineName;
-  readonly version: string;
-  readonly nodes: number;
-  readonly ports: readonly number[];
-  /** Of Cassandra: the nodes are racks of one datacenter. Absent in clusters of before: false. */
-  readonly oneDatacenter?: boolean;
-  /** Of Cassandra: nodes of minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
-  readonly isShortLived?: boolean;
-}
+import type { Layout } from "./layout.ts";
 
 /** A program an engine needs, and how Debian and Ubuntu install it. */
 export interface Requirement {

@@ -1,6 +1,5 @@
 import { nodeCipher } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
-import type { ObjectMetadata, Store } from "@concord/ports";
 import { tokenAuthenticator } from "@concord/rpc";
 import {
   addressOwner,
@@ -8,64 +7,31 @@ import {
   SpaceReserve,
   ConcordError,
   type Clock,
-  type DigestThread,
-  type Disk,
   type Environment,
-  type HttpServer,
   type Metrics,
-  type Writes,
   writeRefused,
   WRITES_TAKEN,
 } from "@concord/runtime";
 import { addressesWithin, createVerifier } from "@concord/s3";
 import { objectAdmin } from "./admin.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
-import { DedupWorkerSink, eventSinks, type EventSinks, type OpenSink } from "./event-sinks.ts";
-import { openGatewayStore, type GatewayStore, type GatewayTuning } from "./gateway-store.ts";
+import { DedupWorkerSink, eventSinks, type EventSinks } from "./event-sinks.ts";
+import { openGatewayStore, type GatewayStore } from "./gateway-store.ts";
 import { ByteRates } from "./http/byte-rates.ts";
 import { AccessReader } from "./http/access.ts";
 import { TransferBudget } from "./http/budget.ts";
-import type { Context } from "./http/call.ts";
+import type { Context } from "./http/context.ts";
 import { s3Handler } from "./http/pipeline.ts";
 import { DOWNLOAD_SHARE_BYTES, UPLOAD_SHARE_BYTES } from "./limits.ts";
 import { onFailedOf, openMetadata } from "./metadata.ts";
 import { openObjectData } from "./object-data.ts";
-import type { Peers } from "./peers.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 import { defineServices } from "./rpc/services.ts";
 import { Quotas } from "./http/quotas.ts";
 import { RequestRates } from "./http/request-rates.ts";
 import { ObjectGatewayService, type OpenedGateway } from "./service.ts";
 import { Users } from "./users.ts";
-
-export interface ObjectGatewayOptions {
-  readonly environment: Environment;
-  /** The gateway's own: its journal, and the objects' data when there is no `dataDisk`. */
-  readonly disk: Disk;
-  /** Objects' data that several gateways share. */
-  readonly dataDisk?: Disk;
-  readonly http: HttpServer;
-  /** Hashes long uploads; the main thread does when not given. */
-  readonly digestThread?: DigestThread;
-  /** The store of local metadata by node name; one in the data folder when not given. */
-  readonly openKeyValue?: (name: string) => Promise<Store>;
-  /** Writes are refused with the reason, and nothing runs in the background: `disk` and `dataDisk` forget what is written to them. */
-  readonly writes?: Writes;
-  /** For the file of users. */
-  readonly readFile?: (path: string) => string;
-  /** Instead of what `metadata` in the configuration says. The caller closes it. */
-  readonly metadata?: ObjectMetadata;
-  /** For metadata `storage`: that of a storage-proxy in this process, in place of those of the configuration. */
-  readonly storageMetadata?: ObjectMetadata;
-  /** The gateways of the same rows and blobs: a dead one's epochs are recovered at the verdict. Without: when its row stands still (OGD3). */
-  readonly peers?: Peers;
-  /** Targets of events by their workers' addresses: dedup-workers over the transport when not given. */
-  readonly openSink?: OpenSink;
-  /** Of tests and simulations. */
-  readonly tuning?: GatewayTuning;
-  /** The store failed: the process must end and start again. An unhandled rejection when not given. */
-  readonly onFailed?: (cause: ConcordError) => void;
-}
+import type { ObjectGatewayOptions } from "./options.ts";
 
 /** With metadata.ts and object-data.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {

@@ -1,4 +1,5 @@
-export { composeObjectGateway, type ObjectGatewayOptions } from "./composition.ts";
+export { composeObjectGateway } from "./composition.ts";
+export type { ObjectGatewayOptions } from "./options.ts";
 export { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 export type { BucketFolder } from "./direct-bucket.ts";
 export { absentHandler } from "./http/pipeline.ts";

@@ -10,7 +10,7 @@ import { Engine } from "@concord/engine";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { ConcordError, ERRORS, StartWaits, unreachable } from "@concord/runtime";
 import { openStore } from "@concord/store";
-import type { ObjectGatewayOptions } from "./composition.ts";
+import type { ObjectGatewayOptions } from "./options.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 
 const ROWS_FOLDER = "metadata";

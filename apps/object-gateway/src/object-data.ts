@@ -4,7 +4,7 @@ import { combineCrc32 } from "@concord/checksums";
 import { connectPool, RadosObjectData, type RadosOptions } from "@concord/adapter-rados";
 import type { ObjectData } from "@concord/ports";
 import { StartWaits, unreachable, type Environment } from "@concord/runtime";
-import type { ObjectGatewayOptions } from "./composition.ts";
+import type { ObjectGatewayOptions } from "./options.ts";
 import type { ObjectGatewayConfig } from "./config.ts";
 import { onFailedOf } from "./metadata.ts";
 

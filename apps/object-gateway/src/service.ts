@@ -1,7 +1,7 @@
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
 import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
 import { bucketFolder, type BucketFolder } from "./direct-bucket.ts";
-import type { Context } from "./http/call.ts";
+import type { Context } from "./http/context.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
 
 /** A gateway that holds an epoch: the contexts of its two servers and its background tasks. */

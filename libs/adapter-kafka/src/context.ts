@@ -1,5 +1,5 @@
 import type { LogTopic, NewMessage } from "@concord/ports";
-import { ConcordError, sleep, type Clock, type Log } from "@concord/runtime";
+import { sleep, type Clock, type Log } from "@concord/runtime";
 import { failureType, type KafkaWire } from "./kafka-wire.ts";
 import { CONCURRENT_ATTEMPTS_MAX, CONCURRENT_PAUSE_MS } from "./limits.ts";
 import type { Reader } from "./reader.ts";
@@ -26,14 +26,6 @@ export interface KafkaContext {
   readonly log: Log;
   /** The input offset that a message of the output was made of; undefined: it was not made by this pipeline. */
   readonly inputOffsetOf: (message: NewMessage) => bigint | undefined;
-}
-
-/** The request did nothing, and may be made again. */
-export function unavailable(cause: unknown): ConcordError {
-  if (cause instanceof ConcordError) return cause;
-  return new ConcordError("REPLICAS_UNAVAILABLE", `Kafka cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`, {
-    cause,
-  });
 }
 
 /** The coordinator still completes the transaction before, or is being loaded: nothing was done. */

@@ -12,7 +12,8 @@ import {
   type TopicFault,
 } from "@concord/ports";
 import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
-import { unavailable, type KafkaContext, type KafkaMode } from "./context.ts";
+import { type KafkaContext, type KafkaMode } from "./context.ts";
+import { unavailable } from "./failures.ts";
 import { failureType, KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
 import { KafkajsWire, type KafkaConnection } from "./kafkajs-wire.ts";
 import { FETCH_BYTES, POLL_MS, START_PAUSES } from "./limits.ts";

@@ -1,5 +1,5 @@
 import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
-import { unavailable } from "./context.ts";
+import { unavailable } from "./failures.ts";
 import { KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
 import { KafkajsWire, type KafkaConnection } from "./kafkajs-wire.ts";
 import { FETCH_BYTES, START_PAUSES } from "./limits.ts";

@@ -1,8 +1,10 @@
 // What a pipeline was begun with, kept on the brokers beside its offsets: the number of partitions and the topics' ids. A folder cannot keep it, since a
 // window is made anew in an empty one.
 import { ConcordError } from "@concord/runtime";
-import { repeated, unavailable, type KafkaContext } from "./context.ts";
+import { repeated, type KafkaContext } from "./context.ts";
+import { unavailable } from "./failures.ts";
 import { recordOf, withRecord, type PipelineRecord } from "./fence.ts";
+import { madeAnew } from "./failures.ts";
 
 export type { PipelineRecord } from "./fence.ts";
 
@@ -47,14 +49,6 @@ export async function writeRecord(known: Known, partition: number, present: Pipe
   const deadLetters = { topic: topics["dead-letters"], partition };
   await repeated(known, () => wire.commitOffset(pipeline, deadLetters, committed)).catch((error: unknown) =>
     Promise.reject(unavailable(error)),
-  );
-}
-
-export function madeAnew(topic: string, why: string): ConcordError {
-  return new ConcordError(
-    "PARTITION_STOPPED",
-    `${topic} was deleted and made anew (${why}): its offsets begin again, and the pipeline's state is that of the former topic. Committing another offset ` +
-      "does not help, messages would be passed over: begin a new pipeline, with a new kafkaPipeline and new output and dead-letter topics (docs/operations.md)",
   );
 }
 

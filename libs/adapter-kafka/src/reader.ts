@@ -1,10 +1,10 @@
 import { messageBytes, type LogMessage, type LogPage, type PageLimits } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { unavailable } from "./context.ts";
+import { unavailable } from "./failures.ts";
 import { failureType, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
 import { isFence } from "./fence.ts";
-import { madeAnew } from "./pipeline-record.ts";
+import { madeAnew } from "./failures.ts";
 import { decodeBatches } from "./record-batch.ts";
 
 /** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */

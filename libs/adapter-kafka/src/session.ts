@@ -8,7 +8,8 @@ import {
   type PublishOutcome,
 } from "@concord/ports";
 import { assert, ConcordError, sleep } from "@concord/runtime";
-import { repeated, unavailable, type KafkaContext } from "./context.ts";
+import { repeated, type KafkaContext } from "./context.ts";
+import { unavailable } from "./failures.ts";
 import { fenceRecord, metadataOf, ownerOf, wasSingle } from "./fence.ts";
 import { decideHidden } from "./hidden.ts";
 import { failureType, KafkaFailure, type Producer } from "./kafka-wire.ts";

@@ -4,8 +4,10 @@ import type { MessageId } from "./extract-id.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { withOrigin } from "./origin.ts";
-import type { ResultKind } from "./input-results.ts";
 import type { OutputIds } from "./window.ts";
+import type { InputResult } from "./api.ts";
+
+export type ResultKind = InputResult["kind"];
 
 /** What the processing loop compares a message by, and where it belongs. */
 export type ReadId = MessageId | { readonly kind: "misrouted"; readonly partition: number };

@@ -3,8 +3,6 @@ import type { InputResult } from "./api.ts";
 import type { ClassifiedPage } from "./classify-page.ts";
 import { RESULTS_KEPT, WAITERS_MAX } from "./limits.ts";
 
-export type ResultKind = InputResult["kind"];
-
 /** What is kept of a page: its results, not its messages. */
 interface RecordedPage extends Pick<ClassifiedPage, "from" | "next" | "offsets" | "kinds" | "positions"> {
   readonly outputFrom: bigint;

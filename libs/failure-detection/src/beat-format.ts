@@ -2,7 +2,7 @@ import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
 import { assert } from "@concord/runtime";
 import type { Beat, Opinion, Report } from "./beat.ts";
 import { MESH_MEMBERS_MAX, RING_OBSERVERS } from "./limits.ts";
-import type { Verdict } from "./state.ts";
+import type { Verdict } from "./verdict.ts";
 import { GROUNDS_MS_MAX, type Grounds, type Statement } from "./statement.ts";
 import { RING_SLOTS, slotsOf, type Topology } from "./topology.ts";
 

@@ -1,5 +1,5 @@
 import type { Membership } from "./membership.ts";
-import type { Verdict } from "./state.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** Port: what a majority thinks of each member, for a component that acts on it and serves whatever it is. */
 export interface FailureObserver {

@@ -12,7 +12,8 @@ export {
 export { leaseEndMs } from "./lease.ts";
 export type { MemberList } from "./list.ts";
 export { DETECTION_LIMITS, MEMBERS_MAX, MESH_MEMBERS_MAX, RING_OBSERVERS, type DetectionLimits } from "./limits.ts";
-export { majorityOf, newDetector, type DetectorOptions, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+export { majorityOf, newDetector, type DetectorOptions, type DetectorState } from "./state.ts";
+export type { SelfVerdict, Verdict } from "./verdict.ts";
 export { GROUNDS_MS_MAX, type Grounds, type Statement } from "./statement.ts";
 export { step, type DetectorEffect, type DetectorEvent } from "./step.ts";
 export { DetectorLoop, type DetectorLoopOptions } from "./detector-loop.ts";

@@ -1,4 +1,4 @@
-import type { SelfVerdict, Verdict } from "./state.ts";
+import type { SelfVerdict, Verdict } from "./verdict.ts";
 
 /** What the owner of a member learns, in order. */
 export type MembershipChange =

@@ -1,15 +1,10 @@
 import { assert } from "@concord/runtime";
 import { NOTHING_SEEN, type Incarnation, type Opinion, type Report } from "./beat.ts";
-import { newFarState, type FarState } from "./far.ts";
+import { newFarState, type FarState } from "./far-state.ts";
 import { checkList, listVersionOf, placesOf, type ListState, type MemberList } from "./list.ts";
 import { MESH_MEMBERS_MAX, SENT_BEATS_MAX, type DetectionLimits } from "./limits.ts";
 import { linksOf, meshOf, observersOf, observersPerMember, observes, slotOf, topologyOf, type Topology } from "./topology.ts";
-
-/** What the cluster thinks of a member: an opinion that a majority of the configured members shares (TX14). */
-export type Verdict = "unknown" | "works" | "stuck" | "gone";
-
-/** What a member must think of itself. `joining`: it has not yet worked in this life. Only a member that works may serve. */
-export type SelfVerdict = "joining" | "works" | "lost";
+import type { SelfVerdict, Verdict } from "./verdict.ts";
 
 /** What this member knows of another. */
 export interface Peer {

@@ -1,5 +1,5 @@
 import type { Incarnation } from "./beat.ts";
-import type { Verdict } from "./state.ts";
+import type { Verdict } from "./verdict.ts";
 
 /** How old the reports are that a verdict rests on, and what the receiver needs to know how long the statement took (I2). */
 export interface Grounds {

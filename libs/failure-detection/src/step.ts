@@ -1,12 +1,14 @@
 import { assert, unreachable } from "@concord/runtime";
 import { NOTHING_SEEN, type Beat, type Incarnation, type Report } from "./beat.ts";
-import { hearStatement, judgeFar, observersToAsk, statementsFor, type FarState } from "./far.ts";
+import { hearStatement, judgeFar, observersToAsk, statementsFor } from "./far.ts";
+import type { FarState } from "./far-state.ts";
 import { hearBeat } from "./hear-beat.ts";
 import { leaseEndMs } from "./lease.ts";
 import { SENT_BEATS_MAX, STATEMENT_REPEATS } from "./limits.ts";
 import { judgeByOwnEars, noteLateness } from "./opinions.ts";
 import { listVersionOf, type MemberList } from "./list.ts";
-import { isHeard, isNewerList, relist, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { isHeard, isNewerList, relist, type DetectorState } from "./state.ts";
+import type { SelfVerdict, Verdict } from "./verdict.ts";
 import type { Statement } from "./statement.ts";
 import { observedBy, observes, slotOf, slotsOf } from "./topology.ts";
 import { groundsAtMs, selfVerdict, verdictOf } from "./verdicts.ts";

@@ -1,7 +1,8 @@
 import type { Opinion } from "./beat.ts";
 import { leaseEndMs } from "./lease.ts";
 import { reporters } from "./opinions.ts";
-import { isHeard, observersOfSelf, reportOf, type DetectorState, type SelfVerdict, type Verdict } from "./state.ts";
+import { isHeard, observersOfSelf, reportOf, type DetectorState } from "./state.ts";
+import type { SelfVerdict, Verdict } from "./verdict.ts";
 import { observes } from "./topology.ts";
 
 /**

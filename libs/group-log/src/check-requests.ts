@@ -1,8 +1,10 @@
 import type { AdvanceRequest, AppendRequest, DecidedMark, GroupOwner } from "@concord/ports";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { ENTRY_BYTES_MAX, EPOCH_MAX, GROUP_BYTES_MAX, LOG_READ_ENTRIES_MAX, OWNER_BYTES_MAX, SEQ_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
-import type { CheckRows } from "./replica-steps.ts";
 import type { LogAppendRequest, LogReadRequest } from "./replica.ts";
+
+/** Throws of rows for which `RowsOf` would throw. */
+export type CheckRows = (rows: Uint8Array) => void;
 
 /** Refusals of what coordinators and peers send: nothing is changed, the message names the field. */
 const encoder = new TextEncoder();

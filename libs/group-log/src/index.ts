@@ -11,7 +11,8 @@ export {
 } from "./limits.ts";
 export { localLogReplica, type LocalReplicaOptions } from "./local-replica.ts";
 export { openReplicaLog, type OpenReplicaOptions } from "./open-replica.ts";
-export type { CheckRows, ReplicaLog, RowsOf } from "./replica-steps.ts";
+export type { ReplicaLog, RowsOf } from "./replica-steps.ts";
+export type { CheckRows } from "./check-requests.ts";
 export type {
   LogAdvanceRequest,
   LogAppendReply,

@@ -18,12 +18,10 @@ import { KeptEntries } from "./kept-entries.ts";
 import { DROPS_PER_STEP_MAX, GROUPS_MAX, KEPT_BYTES_MAX, LOG_READ_BYTES_MAX } from "./limits.ts";
 import { decodeEntry, encodeEntry, encodeHeader, entryKey, headerKey } from "./log-format.ts";
 import type { LogAdvanceRequest, LogAppendReply, LogAppendRequest, LogRaiseReply, LogReadRequest, ReplicaLogState } from "./replica.ts";
+import type { CheckRows } from "./check-requests.ts";
 
 /** The writes that bring an entry's rows into the node's store. */
 export type RowsOf = (group: string, entry: LogEntry) => readonly KeyValueOperation[];
-/** Throws of rows for which `RowsOf` would throw. */
-export type CheckRows = (rows: Uint8Array) => void;
-
 /**
  * One replica's group logs as steps over its store (TXR1). The state lives in memory, loaded by `openReplicaLog`, and changes only
  * inside `run`, which the step runner calls in the order in which the effects reach the disk; if a write fails the node stops and

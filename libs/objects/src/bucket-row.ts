@@ -1,7 +1,8 @@
 import { compareBytes } from "@concord/codec";
 import { sameVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
-import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import { commitRepeatable } from "./commit-rows.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { assertAnswered, assertForward } from "./page-invariants.ts";
 import { decodeRowAs } from "./row-codec.ts";

@@ -1,7 +1,8 @@
 import { sameVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
-import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import { commitRepeatable } from "./commit-rows.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { shardEventsOf } from "./events/rules.ts";
 import { writesOfEnd } from "./multipart/abort-upload.ts";

@@ -5,7 +5,7 @@ import { compareBytes } from "@concord/codec";
 import { ConcordError, toHex } from "@concord/runtime";
 import { findBucket } from "./bucket-row.ts";
 import { forgetBucket, resolveBuckets } from "./buckets.ts";
-import { putRow } from "./commit-rows.ts";
+import { putRow } from "./row-writes.ts";
 import { TAGS_BUCKET_MAX } from "./limits.ts";
 import { decodeRowAs } from "./row-codec.ts";
 import { headKey, shardOf, uploadKey } from "./row-keys.ts";

@@ -1,5 +1,6 @@
 import { assert, ConcordError } from "@concord/runtime";
-import { commitRepeatable, nextVersion, putRow } from "./commit-rows.ts";
+import { commitRepeatable } from "./commit-rows.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites } from "./events/event-writes.ts";
 import type { EventName, ShardHeader, StoredObject } from "./rows.ts";

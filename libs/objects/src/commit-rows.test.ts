@@ -1,7 +1,8 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { ConcordError } from "@concord/runtime";
-import { commitRepeatable, nextVersion, raiseHeader, raisedVersion } from "./commit-rows.ts";
+import { commitRepeatable, raiseHeader } from "./commit-rows.ts";
+import { nextVersion, raisedVersion } from "./row-writes.ts";
 import { headerKey, isBodyKey } from "./row-keys.ts";
 import { viewShard } from "./shard-view.ts";
 import {

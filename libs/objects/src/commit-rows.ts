@@ -7,15 +7,16 @@ import {
   type MetadataWrite,
   type RowVersion,
 } from "@concord/ports";
-import { assert, backoff, spanOver, toConcordError, type Clock } from "@concord/runtime";
+import { assert, backoff, spanOver, toConcordError } from "@concord/runtime";
 import { assertAttempt, assertCollected, assertCommit, assertRepeatable } from "./commit-invariants.ts";
 import type { ObjectStoreContext } from "./context.ts";
-import { decodeRow, encodeRow, referencesOf, type Row } from "./row-codec.ts";
+import { decodeRow, referencesOf } from "./row-codec.ts";
 import { assertAnswered } from "./page-invariants.ts";
 import { garbageKey, headerKey } from "./row-keys.ts";
 import type { GcEntry, ShardHeader } from "./rows.ts";
 import { assertJudged, headerCondition, headerOf, type ShardView, type Versioned } from "./shard-view.ts";
 import type { BlobName, Resolution } from "./upload-journal.ts";
+import { raisedVersion, putRow } from "./row-writes.ts";
 
 /** One attempt to change rows of a key. */
 export interface CommitAttempt {
@@ -42,22 +43,6 @@ export type CommitResult =
   | { readonly kind: "fenced"; readonly applied: "no" | "unknown" }
   /** Undecided, and queued for the background resolver; or decided, and the journal could not record it. */
   | { readonly kind: "unresolved"; readonly cause: unknown };
-
-/** The version of the next write of a row: grows per row whatever clocks do (OGD5). */
-export function nextVersion(observed: RowVersion | undefined, clock: Clock, guid: bigint): RowVersion {
-  return { commit: nextCommit(observed, clock), guid };
-}
-
-/** The same row under a higher number: a commit conditional on the version before must fail. The GUID stays its writer's. */
-export function raisedVersion(observed: RowVersion, clock: Clock): RowVersion {
-  const commit = nextCommit(observed, clock);
-  assert(commit > observed.commit, "I3: a raised number fences what saw the one before");
-  return { commit, guid: observed.guid };
-}
-
-export function putRow(key: Uint8Array, version: RowVersion, row: Row): MetadataWrite {
-  return { kind: "put", row: { key, version, value: encodeRow(row) } };
-}
 
 /** A GC entry due after the grace (OGD10). `ordinal` tells several of one commit apart. */
 export function putGarbage(
@@ -325,9 +310,4 @@ async function decided(attempt: CommitAttempt, how: Resolution, result: CommitRe
   } catch (error) {
     return { kind: "unresolved", cause: error };
   }
-}
-
-function nextCommit(observed: RowVersion | undefined, clock: Clock): bigint {
-  const now = clock.nowUs();
-  return observed === undefined || observed.commit < now ? now : observed.commit + 1n;
 }

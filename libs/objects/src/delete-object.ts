@@ -1,7 +1,8 @@
 import { sameVersion, type MetadataCommit, type RowVersion } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
 import type { DeleteCondition, Deleted } from "./api.ts";
-import { commitOrResolve, commitRepeatable, nextVersion, putGarbage, putRow, type RepeatedOutcome } from "./commit-rows.ts";
+import { commitOrResolve, commitRepeatable, putGarbage, type RepeatedOutcome } from "./commit-rows.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { eventWrites, leaveNumber } from "./events/event-writes.ts";
 import { assertCounted, assertLeft, bodyLeftBy, countUsage, headOf, leftBy } from "./head-row.ts";

@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { oidOf } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
 import type { ByteRange, CopyDigest, FoundObject } from "./api.ts";
-import { putRow } from "./commit-rows.ts";
+import { putRow } from "./row-writes.ts";
 import { openCopySource, REDIRECT_HEADER } from "./copy-object.ts";
 import { spanOfRange, touchedParts } from "./get-object.ts";
 import { headKey, partKey } from "./row-keys.ts";

@@ -1,9 +1,9 @@
 // The time by which object locks end: no clock that steps ends one early, and none that steps back shortens one that begins (OGD21).
-import type { RowVersion } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import type { ObjectMetadata, RowVersion } from "@concord/ports";
+import { assert, ConcordError, sleep, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
+import type { GuidSource } from "@concord/snowflake";
 import { assertCommit } from "./commit-invariants.ts";
-import { nextVersion, putRow } from "./commit-rows.ts";
-import type { ObjectStoreContext } from "./context.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import { BoundedTime } from "./lifecycle/bounded-time.ts";
 import { LOCK_TIME_LAG_REPORTED_MS, LOCK_TIME_RATE_MAX, LOCK_TIME_RENEW_MS } from "./limits.ts";
 import { decodeRowAs } from "./row-codec.ts";
@@ -22,17 +22,26 @@ interface Stored {
   readonly timeMs: number;
 }
 
+/** The store's context as the time of locks uses it. */
+export interface LockTimeContext {
+  readonly metadata: ObjectMetadata;
+  readonly clock: Clock;
+  readonly guids: GuidSource;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
 /**
  * One row for all gateways says how far the time of locks has come. It is made before the first bucket with locks, grows at most LOCK_TIME_RATE_MAX
  * times as fast as monotonic time, and is what a gateway believes when it starts: also one whose clock is years ahead ends no lock.
  */
 export class LockTime {
-  readonly #context: Omit<ObjectStoreContext, "lockTime">;
+  readonly #context: LockTimeContext;
   readonly #stopping = new AbortController();
   #running: Running | undefined;
   #loop: Promise<void> | undefined;
 
-  constructor(context: Omit<ObjectStoreContext, "lockTime">) {
+  constructor(context: LockTimeContext) {
     this.#context = context;
   }
 

@@ -1,7 +1,8 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { Precondition, Stored, UploadBody } from "./api.ts";
 import { headToRestore, placedIn } from "./body-rows.ts";
-import { commitOrResolve, confirmNames, abandonBlobs, putRow, type CommitAttempt, type CommitResult } from "./commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, type CommitAttempt, type CommitResult } from "./commit-rows.ts";
+import { putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { encryptedRow, newDataKey, type DataKey, type EncryptionRequest } from "./encryption/data-keys.ts";
 import { sealedLength } from "./encryption/frames.ts";

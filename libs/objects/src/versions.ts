@@ -1,7 +1,8 @@
 // How the versions of a key change (docs/design/objects.md, Rows of versions): the head is the newest (I16).
 import type { MetadataCondition, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
 import { assert, ConcordError, unreachable } from "@concord/runtime";
-import { nextVersion, putGarbage, putRow } from "./commit-rows.ts";
+import { putGarbage } from "./commit-rows.ts";
+import { nextVersion, putRow } from "./row-writes.ts";
 import type { ObjectStoreContext } from "./context.ts";
 import { leaveNumber, takeNumber } from "./events/event-writes.ts";
 import { assertLeft, bodyLeftBy, leftBy, versionOf, type VersionRow } from "./head-row.ts";

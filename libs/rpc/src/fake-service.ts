@@ -2,14 +2,8 @@
 import type { ServiceContract } from "@concord/protos";
 import type { Role } from "./auth.ts";
 import type { RequestOf, ResponseInitOf, UnaryName } from "./contract-types.ts";
-import {
-  defineService,
-  type HandlerContext,
-  type Service,
-  type ServiceDefinition,
-  type ServiceEnvironment,
-  type StreamHandlers,
-} from "./service.ts";
+import { defineService, type Service, type ServiceDefinition, type StreamHandlers } from "./service.ts";
+import type { HandlerContext, ServiceEnvironment } from "./service-core.ts";
 
 /** By method name; a method without answer is UNIMPLEMENTED. */
 export type FakeAnswers<S extends ServiceContract<object>> = {

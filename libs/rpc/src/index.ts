@@ -27,17 +27,13 @@ export {
   defineService,
   remainingMs,
   type Handler,
-  type HandlerContext,
   type Handlers,
   type Roles,
   type Service,
   type ServiceDefinition,
-  type ServiceEnvironment,
-  type ServiceLimits,
-  type ServiceState,
-  type SessionContext,
   type StreamHandlers,
 } from "./service.ts";
+export type { HandlerContext, ServiceEnvironment, ServiceLimits, ServiceState, SessionContext } from "./service-core.ts";
 export {
   SessionClient,
   type CallRequest,

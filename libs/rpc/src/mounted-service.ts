@@ -4,7 +4,8 @@ import { SessionFrames } from "./frames.ts";
 import type { Authenticator } from "./auth.ts";
 import { MESSAGE_BYTES_MAX } from "./limits.ts";
 import { publicError } from "./status.ts";
-import type { Service, ServiceState } from "./service.ts";
+import type { Service } from "./service.ts";
+import type { ServiceState } from "./service-core.ts";
 
 interface Implementation {
   readonly service: Service;

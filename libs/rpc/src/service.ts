@@ -2,7 +2,7 @@
  * A service: its handlers behind one pipeline (role, state, load, well-formedness, deadline, metrics), served both as unary methods
  * and as operations of a multiplexed session stream. Knows no transport, so the simulator runs it as it is.
  */
-import type { AnyContract, Method, ServiceContract } from "@concord/protos";
+import type { AnyContract, ServiceContract } from "@concord/protos";
 import {
   assert,
   ConcordError,
@@ -12,15 +12,13 @@ import {
   type Applied,
   type CallContext,
   type Clock,
-  type Log,
   type MessageStream,
-  type Metrics,
   type ServedMethod,
   type Span,
   type Tracer,
 } from "@concord/runtime";
 import { Audit, type AuditedCall } from "./audit.ts";
-import type { Authenticator, Caller, Role } from "./auth.ts";
+import type { Caller, Role } from "./auth.ts";
 import type { AnswerOf, RequestOf, ResponseInitOf, StreamName, UnaryName } from "./contract-types.ts";
 import { operationName, SessionFrames } from "./frames.ts";
 import {
@@ -37,24 +35,15 @@ import { requestIdField, requestIdOf } from "./request-id.ts";
 import { serveSession, type ServerSession } from "./session-server.ts";
 import { publicError } from "./status.ts";
 import { serveStream, type RunningStream, type StreamHandler } from "./stream-server.ts";
-
-/** The session stream a call came on. */
-export interface SessionContext {
-  /** Unique among the sessions this service has served since it was made. */
-  readonly id: number;
-  /** Called once when the stream has ended for whatever reason; at once if it has already. */
-  onEnd(listener: () => void): void;
-}
-
-export interface HandlerContext extends CallContext {
-  readonly caller: Caller;
-  /** Whose shares the call takes. */
-  readonly owner: CallOwner;
-  /** Undefined: the call came as a unary one. */
-  readonly session: SessionContext | undefined;
-  /** Of this call, when it is traced: what it leads to is part of it. */
-  readonly span?: Span | undefined;
-}
+import type {
+  HandlerContext,
+  Operation,
+  RunContext,
+  ServiceCore,
+  ServiceEnvironment,
+  ServiceLimits,
+  ServiceState,
+} from "./service-core.ts";
 
 /** Decode, check, call the domain, encode. Throws ConcordError; anything else is INTERNAL to the caller and logged here. */
 export type Handlers<S extends ServiceContract<object>> = {
@@ -69,16 +58,6 @@ export type StreamHandlers<S extends ServiceContract<object>> = {
   readonly [Name in StreamName<S>]: StreamHandler<RequestOf<S, Name>, ResponseInitOf<S, Name>>;
 };
 
-export interface ServiceLimits {
-  readonly inFlightMax: number;
-  readonly sessionsMax: number;
-  readonly sessionOutstandingMax: number;
-  readonly frameCallsMax: number;
-  readonly messageBytesMax: number;
-  /** Streams that are no sessions, open at the same time. */
-  readonly streamsMax: number;
-}
-
 /** A method named Session carries all the unary ones as frames; its messages have the fixed shape described in the README. */
 export type ServiceDefinition<S extends ServiceContract<object>> = {
   readonly contract: S;
@@ -90,16 +69,6 @@ export type ServiceDefinition<S extends ServiceContract<object>> = {
 } & (StreamName<S> extends never ? { readonly streams?: undefined } : { readonly streams: StreamHandlers<S> });
 
 export type Roles<S extends ServiceContract<object>> = Readonly<Record<UnaryName<S> | StreamName<S>, readonly Role[]>>;
-
-export interface ServiceEnvironment {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly authenticator: Authenticator;
-  readonly tracer?: Tracer | undefined;
-}
-
-export type ServiceState = "starting" | "serving" | "draining";
 
 export interface Service {
   readonly name: string;
@@ -118,36 +87,6 @@ export interface Service {
   onState(listener: (state: ServiceState) => void): () => void;
   /** Resolves when nothing runs and no session is open. Only after setState("draining"). */
   whenDrained(): Promise<void>;
-}
-
-/** One callable method with what the pipeline needs at hand. */
-export interface Operation {
-  readonly method: Method;
-  readonly handler: ((request: object, context: HandlerContext) => object | Promise<object>) | undefined;
-  readonly roles: ReadonlySet<Role>;
-  readonly labels: (code: string) => Readonly<Record<string, string>>;
-}
-
-/** The context of a call with what becomes of its end. */
-export interface RunContext extends HandlerContext {
-  /** Of its caller, undefined when it sent none. */
-  readonly traceparent: string | undefined;
-  /** Undefined over transports that name no calls. */
-  readonly requestId: string | undefined;
-  span: Span | undefined;
-  /** Called once: with an error, or with the handler's response. */
-  finish(error: ConcordError | undefined, response: object | undefined): void;
-}
-
-/** What a session needs of its service. */
-export interface ServiceCore {
-  readonly name: string;
-  readonly environment: ServiceEnvironment;
-  readonly limits: ServiceLimits;
-  readonly state: ServiceState;
-  /** By the name of the oneof case: Read -> read. */
-  readonly operations: ReadonlyMap<string, Operation>;
-  run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
 }
 
 const LIMITS_DEFAULT: ServiceLimits = {

@@ -19,7 +19,7 @@ import { encodeReply, type CallId, type EncodedReply, type FrameOperation, type 
 import { TIMEOUT_MS_MAX } from "./limits.ts";
 import type { CallOwner } from "./places.ts";
 import { requestIdOfCall } from "./request-id.ts";
-import type { RunContext, ServiceCore, SessionContext } from "./service.ts";
+import type { RunContext, ServiceCore, SessionContext } from "./service-core.ts";
 import { SessionOutput } from "./session-output.ts";
 import { toStatus } from "./status.ts";
 

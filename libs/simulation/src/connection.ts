@@ -1,7 +1,8 @@
 import { unreachable, type ConcordError } from "@concord/runtime";
 import type { Incarnation } from "./incarnation.ts";
 import type { SimListener } from "./listener.ts";
-import type { SimNetwork } from "./network.ts";
+import type { Links } from "./links.ts";
+import type { Scheduler } from "./scheduler.ts";
 import { connectionLost } from "./wire-error.ts";
 
 /** A call or stream end that must hear when its connection breaks. */
@@ -10,6 +11,16 @@ export interface Dependent {
 }
 
 type Binding = { readonly kind: "connecting" } | { readonly kind: "bound"; readonly server: Incarnation } | { readonly kind: "broken" };
+
+/** The network as a connection uses it. */
+export interface ConnectionNetwork {
+  readonly links: Links;
+  readonly scheduler: Scheduler;
+  note(line: string): void;
+  forget(connection: Connection): void;
+  listenerAt(address: string): SimListener | undefined;
+  listenerOf(server: Incarnation, address: string): SimListener | undefined;
+}
 
 /**
  * One connection from a client incarnation to an address. It binds to the process that listens there when its first packet arrives and stays
@@ -22,12 +33,12 @@ export class Connection {
   readonly serverNode: string;
   readonly clientSide = new Set<Dependent>();
   readonly serverSide = new Set<Dependent>();
-  readonly #network: SimNetwork;
+  readonly #network: ConnectionNetwork;
   #binding: Binding = { kind: "connecting" };
   #server: Incarnation | undefined;
   readonly #told = new Set<string>();
 
-  constructor(network: SimNetwork, client: Incarnation, address: string, serverNode: string) {
+  constructor(network: ConnectionNetwork, client: Incarnation, address: string, serverNode: string) {
     this.#network = network;
     this.client = client;
     this.address = address;

@@ -6,9 +6,7 @@ import type { Incarnation } from "./incarnation.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { fingerprint, type Trace } from "./trace.ts";
-
-/** How a node died: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random part of the rest. */
-export type CrashMode = "kill" | "power";
+import type { CrashMode } from "./files.ts";
 
 const READ_US = 30;
 const WRITE_US = 40;

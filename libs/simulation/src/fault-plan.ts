@@ -1,4 +1,4 @@
-import type { CrashMode } from "./disk.ts";
+import type { CrashMode } from "./files.ts";
 import type { PauseMode } from "./incarnation.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 

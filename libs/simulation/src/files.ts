@@ -1,10 +1,12 @@
 import { diskOver, MemoryFiles, type CrashChooser, type DiskCall } from "@concord/port-contracts";
 import type { Disk } from "@concord/runtime";
-import type { CrashMode } from "./disk.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { Scheduler } from "./scheduler.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { fingerprint, type Trace } from "./trace.ts";
+
+/** How a node died: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random part of the rest. */
+export type CrashMode = "kill" | "power";
 
 const READ_US = 30;
 const WRITE_US = 40;

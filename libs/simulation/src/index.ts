@@ -1,5 +1,5 @@
 export type { DatagramSocket, OpenDatagrams } from "./datagrams.ts";
-export type { CrashMode } from "./disk.ts";
+export type { CrashMode } from "./files.ts";
 export { drawFaultPlan, FAULT_KINDS, type Fault, type FaultKind, type FaultPlanOptions, type FaultTargets } from "./fault-plan.ts";
 export { simulatedHttpClient, type SimulatedHttpClient, type SimulatedRequest, type SimulatedResponse } from "./http.ts";
 export { FREE_CPU, SIMULATION_EPOCH_MS, type CpuCost } from "./incarnation.ts";

@@ -1,9 +1,31 @@
 import { unreachable } from "@concord/runtime";
 import type { Fault } from "./fault-plan.ts";
-import type { World } from "./world.ts";
+import type { SimDisk } from "./disk.ts";
+import type { CrashMode } from "./files.ts";
+import type { PauseMode } from "./incarnation.ts";
+import type { SimNetwork } from "./network.ts";
+
+/** The world as faults change it. */
+export interface FaultyWorld {
+  readonly network: SimNetwork;
+  readonly nowMs: number;
+  readonly isHealed: boolean;
+  at(atMs: number, action: () => void): void;
+  isUp(node: string): boolean;
+  start(node: string): void;
+  crash(node: string, mode: CrashMode): void;
+  rot(node: string): void;
+  pause(node: string): void;
+  resume(node: string): void;
+  replace(node: string): { readonly wake: () => void; readonly end: () => void };
+  stepClock(node: string, byMs: number): void;
+  disk(node: string): SimDisk;
+  disksOf(node: string): readonly SimDisk[];
+  armFailpoint(node: string, point: string | undefined, mode: CrashMode | PauseMode, forMs: number, skip?: number): void;
+}
 
 /** Does to the world what the fault says, and arranges its end. */
-export function injectFault(world: World, fault: Fault): void {
+export function injectFault(world: FaultyWorld, fault: Fault): void {
   const { links } = world.network;
   const later = (delayMs: number, action: () => void): void => world.at(world.nowMs + delayMs, action);
   switch (fault.kind) {
@@ -67,13 +89,13 @@ export function injectFault(world: World, fault: Fault): void {
   }
 }
 
-function blackout(world: World, { nodes, rotten, late, lateMs = 0, forMs }: Extract<Fault, { kind: "blackout" }>): void {
+function blackout(world: FaultyWorld, { nodes, rotten, late, lateMs = 0, forMs }: Extract<Fault, { kind: "blackout" }>): void {
   for (const node of nodes) world.crash(node, "power");
   if (rotten !== undefined) world.rot(rotten);
   for (const node of nodes) world.at(world.nowMs + forMs + (node === late ? lateMs : 0), () => world.start(node));
 }
 
-function partition(world: World, left: readonly string[], right: readonly string[], oneWay: boolean, forMs: number): void {
+function partition(world: FaultyWorld, left: readonly string[], right: readonly string[], oneWay: boolean, forMs: number): void {
   const pairs = left.flatMap((from) => right.map((to) => [from, to] as const));
   const links = oneWay ? pairs : [...pairs, ...pairs.map(([from, to]) => [to, from] as const)];
   for (const [from, to] of links) world.network.block(from, to);
@@ -83,7 +105,7 @@ function partition(world: World, left: readonly string[], right: readonly string
   });
 }
 
-function loseDatagrams(world: World, from: readonly string[], to: readonly string[], forMs: number): void {
+function loseDatagrams(world: FaultyWorld, from: readonly string[], to: readonly string[], forMs: number): void {
   const { datagrams } = world.network;
   const links = from.flatMap((left) => to.map((right) => [left, right] as const));
   for (const [left, right] of links) datagrams.block(left, right);
@@ -93,7 +115,7 @@ function loseDatagrams(world: World, from: readonly string[], to: readonly strin
   });
 }
 
-function replace(world: World, node: string, forMs: number, zombieMs: number): void {
+function replace(world: FaultyWorld, node: string, forMs: number, zombieMs: number): void {
   if (!world.isUp(node)) return;
   const zombie = world.replace(node);
   world.at(world.nowMs + forMs, zombie.wake);

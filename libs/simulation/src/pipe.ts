@@ -1,9 +1,24 @@
-import type { Connection } from "./connection.ts";
 import type { Incarnation } from "./incarnation.ts";
-import type { SimNetwork } from "./network.ts";
+import type { Links } from "./links.ts";
+import type { Scheduler } from "./scheduler.ts";
 
 /** Bytes on their way in one direction of a stream before `send` answers false. */
 export const STREAM_WINDOW_BYTES = 65_536;
+
+/** The connection as a pipe of it uses it. */
+export interface PipeConnection {
+  readonly isBroken: boolean;
+  isOverFor(node: string): boolean;
+}
+
+/** The network as a pipe uses it. */
+export interface PipeNetwork {
+  readonly links: Links;
+  readonly scheduler: Scheduler;
+  traceMessage(from: string, to: string, label: string, bytes: Uint8Array): void;
+  isDeadEnd(connection: PipeConnection, to: string): boolean;
+  stalled(pipe: Pipe, connection: PipeConnection): void;
+}
 
 /**
  * One direction of a stream: reliable and in order until the connection breaks (I5). A blocked link stalls it; when the link heals
@@ -12,8 +27,8 @@ export const STREAM_WINDOW_BYTES = 65_536;
 export class Pipe {
   readonly from: string;
   readonly to: string;
-  readonly #network: SimNetwork;
-  readonly #connection: Connection;
+  readonly #network: PipeNetwork;
+  readonly #connection: PipeConnection;
   readonly #label: string;
   /** What was sent and is not there, in order. */
   readonly #sent: (() => void)[] = [];
@@ -23,7 +38,7 @@ export class Pipe {
   #inFlightBytes = 0;
   #drained: () => void = () => undefined;
 
-  constructor(network: SimNetwork, connection: Connection, from: string, to: string, label: string) {
+  constructor(network: PipeNetwork, connection: PipeConnection, from: string, to: string, label: string) {
     this.#network = network;
     this.#connection = connection;
     this.from = from;

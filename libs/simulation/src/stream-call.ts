@@ -1,14 +1,14 @@
 import { ConcordError, toConcordError, type CallContext, type MethodDescriptor, type Metadata } from "@concord/runtime";
 import type { Connection } from "./connection.ts";
 import type { SimListener } from "./listener.ts";
-import type { SimNetwork } from "./network.ts";
+import type { CallNetwork } from "./call-network.ts";
 import { Pipe } from "./pipe.ts";
 import { SimStream } from "./stream.ts";
 
 const NO_BYTES = new Uint8Array(0);
 
 /** Opens a stream: the client's end answers at once, the server's end comes to life when the opening packet arrives. */
-export function openStream(connection: Connection, network: SimNetwork, method: MethodDescriptor, metadata: Metadata): SimStream {
+export function openStream(connection: Connection, network: CallNetwork, method: MethodDescriptor, metadata: Metadata): SimStream {
   const { client, serverNode } = connection;
   const label = `${method.path} #${network.nextCallId()}`;
   const upwards = new Pipe(network, connection, client.node, serverNode, label);
@@ -34,7 +34,7 @@ export function openStream(connection: Connection, network: SimNetwork, method: 
 
 interface Opening {
   readonly connection: Connection;
-  readonly network: SimNetwork;
+  readonly network: CallNetwork;
   readonly method: MethodDescriptor;
   readonly metadata: Metadata;
   readonly clientEnd: SimStream;

@@ -2,13 +2,13 @@ import { ConcordError, type CallContext, type CallOptions, type MethodDescriptor
 import type { Connection, Dependent } from "./connection.ts";
 import type { Incarnation } from "./incarnation.ts";
 import type { SimListener } from "./listener.ts";
-import type { SimNetwork } from "./network.ts";
+import type { CallNetwork } from "./call-network.ts";
 import { decodeError, encodeError } from "./wire-error.ts";
 
 /** One unary call: the request may be lost, the answer may be lost, the caller's deadline is the only sign of either. */
 export function callUnary(
   connection: Connection,
-  network: SimNetwork,
+  network: CallNetwork,
   method: MethodDescriptor,
   request: object,
   options: CallOptions,
@@ -57,7 +57,7 @@ interface Answers {
 /** The server's half of one unary call. */
 class ServedCall {
   readonly #connection: Connection;
-  readonly #network: SimNetwork;
+  readonly #network: CallNetwork;
   readonly #method: MethodDescriptor;
   readonly #label: string;
   readonly #options: CallOptions;
@@ -66,7 +66,7 @@ class ServedCall {
 
   constructor(
     connection: Connection,
-    network: SimNetwork,
+    network: CallNetwork,
     method: MethodDescriptor,
     label: string,
     options: CallOptions,

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import type { KeyValueOperation } from "@concord/ports";
-import { DirtyEntry, DirtyTable, valueOf } from "./dirty-table.ts";
+import { DirtyTable } from "./dirty-table.ts";
+import { DirtyEntry, valueOf } from "./dirty-entry.ts";
 
 const keyOf = (n: number): Uint8Array => new TextEncoder().encode(String(n).padStart(3, "0"));
 const write = (n: number, value: number | undefined): KeyValueOperation =>

@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyRange, KeyValueEntry } from "@concord/ports";
-import type { DirtyEntry } from "./dirty-table.ts";
+import type { DirtyEntry } from "./dirty-entry.ts";
 
 /**
  * A range of the backing store with dirty entries over it. `overlay` is in the range's order and must hold every dirty entry up to

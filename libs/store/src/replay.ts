@@ -1,7 +1,8 @@
 import { keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
 import type { Checkpoint } from "./checkpoint-file.ts";
-import { DirtyEntry, DirtyTable } from "./dirty-table.ts";
+import { DirtyTable } from "./dirty-table.ts";
+import { DirtyEntry } from "./dirty-entry.ts";
 import { decodeRecord, type IntentEntry } from "./record-format.ts";
 
 /** A key that checkpoints which did not end were going to write: what it may be in the backing store, its image below them first. */

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { PlacedPut } from "@concord/codec";
-import { DirtyEntry } from "./dirty-table.ts";
+import { DirtyEntry } from "./dirty-entry.ts";
 import { SortedKeys } from "./sorted-keys.ts";
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -1,4 +1,4 @@
-import type { DirtyEntry } from "./dirty-table.ts";
+import type { DirtyEntry } from "./dirty-entry.ts";
 import { ORDERED_KEYS_PER_RANGE } from "./limits.ts";
 
 /** Keys of a chunk before it is split. */

@@ -16,7 +16,8 @@ import {
 import { NO_EVIDENCE, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
 import { damaged, describeDifference } from "./damage.ts";
-import { DirtyEntry, valueOf, type DirtyTable } from "./dirty-table.ts";
+import { type DirtyTable } from "./dirty-table.ts";
+import { DirtyEntry, valueOf } from "./dirty-entry.ts";
 import {
   CHECKPOINT_BATCH_BYTES,
   CHECKPOINT_KEYS_PER_CALL,

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { measured, startForBench, warmUp, type ConcordResult, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 

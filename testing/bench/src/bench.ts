@@ -1,6 +1,6 @@
 // npm run bench -- NAME
 import { parseArgs } from "node:util";
-import { type Engines, enginesOf, OWN_ENGINES } from "@concord/constellation";
+import { enginesOf, OWN_ENGINES } from "@concord/constellation";
 import { batchBench } from "./batch.ts";
 import { TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { dedupBench } from "./dedup.ts";
@@ -9,37 +9,13 @@ import { failoverBench } from "./failover.ts";
 import { ingestBench } from "./ingest.ts";
 import { overloadBench } from "./overload.ts";
 import { restartBench } from "./restart.ts";
-import { s3Bench, S3_SYSTEMS, SIZES, type S3System, type Size } from "./s3.ts";
+import { s3Bench } from "./s3.ts";
+import { S3_SYSTEMS, SIZES } from "./options.ts";
 import { soakBench } from "./soak.ts";
 import { steadyBench } from "./steady.ts";
 import { txnBench } from "./txn.ts";
 import { txnCassandraBench } from "./txn-cassandra.ts";
-
-export interface BenchOptions {
-  readonly seconds: number;
-  /** Of soak. */
-  readonly minutes: number;
-  readonly levels: readonly number[];
-  /** How Concord is run, one after the other. */
-  readonly topologies: readonly TopologyName[];
-  readonly out: string | undefined;
-  /** Ids of the window (dedup), rows (restart). */
-  readonly ids: number;
-  /** Kills of failover. */
-  readonly kills: number;
-  /** Processes that only take CPU (soak). */
-  readonly busy: number;
-  /** When a client opens at the standbys too, milliseconds (txn); its default when undefined. */
-  readonly standbyDelayMs: number | undefined;
-  /** Node names to profile; their .cpuprofile files are kept in this folder. */
-  readonly profileFolder: string | undefined;
-  /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
-  readonly kafka: readonly string[];
-  /** What Concord's rows are in (txn). */
-  readonly engines: Engines;
-  /** What s3 measures, and how long it overwrites. */
-  readonly s3: { readonly systems: readonly S3System[]; readonly sizes: readonly Size[]; readonly overwriteSeconds: number };
-}
+import type { BenchOptions } from "./options.ts";
 
 const BENCHES: Readonly<Record<string, { readonly what: string; readonly run: (options: BenchOptions) => Promise<void> }>> = {
   txn: {

@@ -12,7 +12,7 @@ import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type IdHas
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
 import { flushedKeyValue } from "@concord/store";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 
 const PAGE = { messages: 4_000, bytes: 1024 * 1024 };

@@ -12,7 +12,7 @@ import { createPartitionWorker, ID_HEADER, type IdHash, type WindowOptions, type
 import type { KeyValue, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
 import { Attempts } from "./attempts.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { SourceWindow } from "./source-window.ts";
 

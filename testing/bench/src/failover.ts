@@ -18,7 +18,7 @@ import {
   type Constellation,
   type LossFigures,
 } from "@concord/constellation";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { startForBench } from "./concord-load.ts";
 import { ETCD_TIMES, etcdFailover, etcdVersion, findEtcd } from "./etcd.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import { cpuSeconds, memoryMiB, startConstellation } from "@concord/constellation";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type ConcordClient } from "@concord/client";
 import { cpuSeconds, Latencies, type Constellation } from "@concord/constellation";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { BULK_TABLES, type BulkOptions, type BulkResult } from "./bulk-load.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import { memoryMiB, type Constellation } from "@concord/constellation";
 import { Attempts } from "./attempts.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { diskMiB } from "./steady.ts";

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AccessKey, startConstellation, cpuSeconds, memoryMiB } from "@concord/constellation";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
 import { startMinio } from "./minio.ts";
 import { startRadosgw } from "./radosgw.ts";
@@ -14,27 +14,11 @@ import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
 import { S3Requests } from "./s3-requests.ts";
 import { measureVersions, VERSIONED_OPERATIONS, versionsCost, versionsTable, type VersionsCost, type VersionsLine } from "./s3-versions.ts";
+import { type Size } from "./options.ts";
 
 const KIB = 1024;
 const MIB = KIB * KIB;
 
-export interface Size {
-  readonly name: string;
-  readonly bytes: number;
-  readonly inFlight: number;
-  /** Keys that are written in turn: overwrites leave garbage, so the disk does not grow without end. */
-  readonly keys: number;
-}
-
-/** What `--systems` names; "minio" is a peer, "ceph" is radosgw and a gateway of ours on the same cluster. */
-export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "versions", "minio", "ceph"] as const;
-export type S3System = (typeof S3_SYSTEMS)[number];
-
-export const SIZES: readonly Size[] = [
-  { name: "4 KiB", bytes: 4 * KIB, inFlight: 16, keys: 2_000 },
-  { name: "1 MiB", bytes: MIB, inFlight: 8, keys: 200 },
-  { name: "64 MiB", bytes: 64 * MIB, inFlight: 2, keys: 8 },
-];
 const MODES = ["reservation", "per-transaction", "off"] as const;
 const FLOOR = "node http, no work";
 const PEERS = ["radosgw", "MinIO"] as const;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { connect, type ConcordClient } from "@concord/client";
 import { metricSamples, metricsPage, type Constellation } from "@concord/constellation";
 import { addPhoto, createAlbums } from "./albums.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { measured, startForBench, warmUp, type ConcordResult } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { connect, ConcordClientError, type ConcordClient } from "@concord/client";
 import { Latencies, type Constellation, memoryMiB } from "@concord/constellation";
 import { Attempts } from "./attempts.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { startForBench, TOPOLOGIES, type TopologyName } from "./concord-load.ts";
 import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 

@@ -7,7 +7,7 @@ import { connect } from "@concord/client";
 import { cpuSeconds, type Engines } from "@concord/constellation";
 import { addPhoto, createAlbums } from "./albums.ts";
 import { Attempts } from "./attempts.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { addresses, openPlainAlbums } from "./cassandra-albums.ts";
 import { measured, startForBench, warmUp } from "./concord-load.ts";
 import { closedLoop, type LoadOptions, type LoadResult } from "./load.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "@concord/client";
 import { addPhoto, ALBUMS, createAlbums } from "./albums.ts";
-import type { BenchOptions } from "./bench.ts";
+import type { BenchOptions } from "./options.ts";
 import { measured, startForBench, TOPOLOGIES, warmUp, type ConcordResult, type TopologyName } from "./concord-load.ts";
 import type { LoadOptions } from "./load.ts";
 import { startPostgres, type Postgres, type PostgresResult } from "./postgres.ts";

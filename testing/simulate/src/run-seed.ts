@@ -13,8 +13,7 @@ import { runObjectScenario } from "./scenarios/object.ts";
 import { runRepairScenario } from "./scenarios/repair.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 import type { Swarm } from "./swarm.ts";
-
-export type Outcomes = SeedReport["outcomes"];
+import type { Outcomes } from "./outcomes.ts";
 
 /** Works on a cluster and reports what it finds to the cluster's world; answers the outcomes clients got. */
 type Scenario = (cluster: Cluster) => Promise<Outcomes>;

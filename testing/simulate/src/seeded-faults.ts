@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join, relative } from "node:path";
-import { SEEDED_FAULTS, type SeededFault } from "./faults/faults.ts";
+import { SEEDED_FAULTS } from "./faults/faults.ts";
+import type { SeededFault } from "./faults/seeded-fault.ts";
 import { runPool } from "./pool.ts";
 import type { SeedReport } from "./report.ts";
 

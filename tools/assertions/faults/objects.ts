@@ -28,14 +28,14 @@ const SEEDS: readonly Seed[] = [
   ],
   [
     "a row is written under a higher number than was seen",
-    "commit-rows",
+    "row-writes",
     "observed.commit < now ? now : observed.commit + 1n;",
     "observed.commit < now ? now : observed.commit;",
     PUTS,
   ],
   [
     "a raised number fences what saw the one before",
-    "commit-rows",
+    "row-writes",
     "  const commit = nextCommit(observed, clock);\n",
     "  const { commit } = observed;\n",
     COMMITS,

@@ -1,7 +1,7 @@
 // Settings of a bucket that cannot be made here yet (each Put is NotImplemented), so what S3 says where there are none is true. Clients that
 // look at a whole bucket ask for all of them.
 import { emptySettingXml, requestPaymentXml, S3Error, type S3ErrorCode } from "@concord/s3";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { xml } from "./responses.ts";
 
 /** The bucket is there and has no such setting. */

@@ -23,7 +23,8 @@ import {
 } from "@concord/s3";
 import { ACL, OWNERSHIP } from "./access.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, versionHeader, xml } from "./responses.ts";
 
 const ENFORCED: ObjectOwnership = "BucketOwnerEnforced";

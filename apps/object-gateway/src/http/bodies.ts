@@ -3,7 +3,8 @@ import type { UploadBody } from "@concord/objects";
 import type { SpaceGuard } from "@concord/runtime";
 import { checkedBody, readBody, XML_BODY_BYTES_MAX, type BodyOptions, type ChecksumAlgorithm } from "@concord/s3";
 import { UPLOAD_SHARE_BYTES } from "../limits.ts";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context } from "./context.ts";
 
 /** Runs `action` with the request's checked body when there is room for another upload. */
 export function withUpload<Result>(

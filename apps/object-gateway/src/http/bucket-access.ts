@@ -2,7 +2,7 @@
 import { policyStatusXml, publicAccessBlockXml, readPolicy, readPublicAccessBlock, refuseIdleActions, S3Error } from "@concord/s3";
 import { POLICY, PUBLIC_ACCESS_BLOCK, readBlock } from "./access.ts";
 import { readDocument } from "./bodies.ts";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { empty, xml } from "./responses.ts";
 
 /** NoSuchBucketPolicy. The text as it was put. */

@@ -11,7 +11,7 @@ import {
 } from "@concord/s3";
 import { BUCKETS_PAGE_MAX } from "../limits.ts";
 import { documentsOfNew } from "./acls.ts";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { readDocument } from "./bodies.ts";
 import { afterOfToken, pageTokenOf } from "./page-token.ts";
 import { empty, xml } from "./responses.ts";

@@ -8,7 +8,8 @@ import { fieldsOf, S3Error } from "@concord/s3";
 import { RATE_STEP_BYTES as STEP, RATE_SWEEP_MIN, RATE_WAIT_MS_MAX } from "../limits.ts";
 import { ByteRates, ByteShares } from "./byte-rates.ts";
 import { TransferBudget } from "./budget.ts";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context } from "./context.ts";
 import { getObject } from "./get-object.ts";
 
 interface Fixture {

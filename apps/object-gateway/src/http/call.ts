@@ -1,45 +1,6 @@
-import type { BucketSettings, EventTarget, JudgeObject, ObjectStore } from "@concord/objects";
-import type { MessageSink } from "@concord/ports";
-import type { DigestThread, HttpRequest, HttpResponse, Log, Metrics, SpaceGuard, Writes } from "@concord/runtime";
+import type { BucketSettings, JudgeObject } from "@concord/objects";
+import type { HttpRequest } from "@concord/runtime";
 import type { BucketAccess, Caller, ConditionFacts, Fields, Received } from "@concord/s3";
-import type { AccessReader } from "./access.ts";
-import type { TransferBudget } from "./budget.ts";
-import type { ByteRates } from "./byte-rates.ts";
-import type { KnownKeys } from "./encryption.ts";
-import type { Quotas } from "./quotas.ts";
-import type { RequestRates } from "./request-rates.ts";
-
-/** The context of every operation. */
-export interface Context {
-  readonly store: ObjectStore;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly uploads: TransferBudget;
-  readonly downloads: TransferBudget;
-  readonly rates: RequestRates;
-  /** Bytes of objects that clients send. */
-  readonly receiving: ByteRates;
-  /** Bytes of objects that clients get. */
-  readonly sending: ByteRates;
-  /** New data is within its owner's quota; reads, deletes and background work never ask. */
-  readonly quotas: Quotas;
-  /** New data is admitted by it; reads, deletes and background work never ask. */
-  readonly space: SpaceGuard;
-  readonly writes: Writes;
-  readonly region: string;
-  readonly partBytesMax: number;
-  /** Hashes long bodies; the main thread does when there is none. */
-  readonly digestThread?: DigestThread | undefined;
-  /** The scheme of returned locations. */
-  readonly scheme: "http" | "https";
-  readonly access: AccessReader;
-  /** Length of a day of lifecycle rules. */
-  readonly lifecycleDayMs: number;
-  /** Where events go; undefined: the tenant has no such target. */
-  readonly eventSink: (to: EventTarget) => MessageSink | undefined;
-  /** Of server side encryption. */
-  readonly keys: KnownKeys;
-}
 
 /** An admitted request: the caller may do what the operation is (actions.ts). */
 export interface S3Call {
@@ -63,5 +24,3 @@ export interface S3Call {
   readonly facts: () => ConditionFacts;
   readonly verified: Received;
 }
-
-export type Operation = (call: S3Call, context: Context) => Promise<HttpResponse>;

@@ -17,7 +17,7 @@ import {
 } from "@concord/s3";
 import { CORS_RULES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, xml, type Header } from "./responses.ts";
 
 /** Name of a document of a bucket's settings. */

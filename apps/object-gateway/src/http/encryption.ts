@@ -11,15 +11,9 @@ import {
 } from "@concord/s3";
 import { isSecureChannel } from "./access.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, xml, type Header } from "./responses.ts";
-
-/** Which keys the gateway was given. */
-export interface KnownKeys {
-  readonly managed: "configured" | "none";
-  /** Ids, the default first. */
-  readonly service: readonly string[];
-}
 
 /** Name of the document in a bucket's settings. */
 const ENCRYPTION = "encryption";

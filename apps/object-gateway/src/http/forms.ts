@@ -28,7 +28,8 @@ import {
 import { aclOfNew } from "./acls.ts";
 import { attributesOf } from "./attributes.ts";
 import { withFile } from "./bodies.ts";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context } from "./context.ts";
 import { encryptionHeadersOf, encryptionOfNew, keyOf } from "./encryption.ts";
 import { checkFeatures, type OnIgnored } from "./features.ts";
 import { lockOfNew } from "./object-lock.ts";

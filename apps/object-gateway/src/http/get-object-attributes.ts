@@ -1,5 +1,6 @@
 import { formatHttpDate, objectAttributesXml, readNumber, readPrecondition, S3Error } from "@concord/s3";
-import type { Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { customerKeyOf } from "./encryption.ts";
 import { INT_MAX, pageSizeOf } from "./parameters.ts";
 import { objectVersionHeader, xml } from "./responses.ts";

@@ -1,7 +1,8 @@
 import type { ByteRange, FoundObject, ObjectStore, PartPage } from "@concord/objects";
 import { ConcordError, toConcordError } from "@concord/runtime";
 import { readOverrides, readPrecondition, readRange, S3Error, type Fields } from "@concord/s3";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { customerKeyOf, objectEncryptionHeaders } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";

@@ -1,5 +1,5 @@
 import { readOverrides, readPrecondition, readRange, S3Error } from "@concord/s3";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { customerKeyOf, objectEncryptionHeaders } from "./encryption.ts";
 import { expirationHeader } from "./lifecycle.ts";
 import { lockHeadersOf } from "./object-lock.ts";

@@ -3,7 +3,8 @@ import { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type LifecycleRule, typ
 import { formatHttpDate, lifecycleXml, percentEncode, readLifecycle, S3Error } from "@concord/s3";
 import { LIFECYCLE_RULES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, xml, type Header } from "./responses.ts";
 
 /** There are no transitions; S3 says so of buckets that have none, too. */

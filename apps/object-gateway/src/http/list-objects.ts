@@ -1,6 +1,6 @@
 import { listObjectsXml } from "@concord/s3";
 import { withOwners } from "./acls.ts";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { listPage, NO_ENTRIES } from "./list-page.ts";
 import { xml } from "./responses.ts";
 

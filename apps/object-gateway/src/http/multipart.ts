@@ -19,7 +19,8 @@ import {
 import { guidToText } from "@concord/snowflake";
 import { aclOfNew, withOwners } from "./acls.ts";
 import { attributesOf } from "./attributes.ts";
-import type { Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { copying, copySourceOf } from "./copy-sources.ts";
 import { readDocument, withUpload } from "./bodies.ts";
 import { customerKeyOf, encryptionHeadersOf, encryptionOfNew } from "./encryption.ts";

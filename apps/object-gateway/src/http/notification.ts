@@ -4,7 +4,8 @@ import type { MessageSink, SinkAnswer, SinkMessage } from "@concord/ports";
 import { notificationXml, readNotification, S3Error, testEventJson, type NotificationRule } from "@concord/s3";
 import { EVENT_TEST_MS } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, xml } from "./responses.ts";
 
 /** arn:aws:sqs or arn:aws:sns, region, tenant, name of the target. */

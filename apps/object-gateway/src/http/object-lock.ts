@@ -16,7 +16,8 @@ import {
 } from "@concord/s3";
 import { askingAlso, decide, demand, demandBeforeBody, type Asking } from "./access.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { empty, versionHeader, xml, type Header } from "./responses.ts";
 
 /** ObjectLockConfigurationNotFoundError: its versions cannot be locked. */

@@ -5,7 +5,8 @@ import { ConcordError, silentMetrics, type HttpResponse } from "@concord/runtime
 import { fieldsOf, formatHttpDate } from "@concord/s3";
 import { UNLIMITED_BYTES } from "../test/unlimited-bytes.ts";
 import { TransferBudget } from "./budget.ts";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context } from "./context.ts";
 import { getObject } from "./get-object.ts";
 import { headObject } from "./head-object.ts";
 import { partSpan } from "./object-parts.ts";

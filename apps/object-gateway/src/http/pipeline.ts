@@ -37,7 +37,8 @@ import {
 
 import { demand, factsOf, judgeOf, ownAccess } from "./access.ts";
 import { actionsOf } from "./actions.ts";
-import type { Context, S3Call } from "./call.ts";
+import type { S3Call } from "./call.ts";
+import type { Context } from "./context.ts";
 import { answerPreflight, corsHeadersOf } from "./cors.ts";
 import { failureOf, type Failure } from "./errors.ts";
 import { checkFeatures, type OnIgnored } from "./features.ts";

@@ -29,7 +29,7 @@ import {
   uploadPart,
   uploadPartCopy,
 } from "./multipart.ts";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { copyObject, deleteObject, deleteObjects, putObject } from "./write-object.ts";
 import {
   createBucket,

@@ -1,7 +1,7 @@
 // S3 operations of tags: those of a bucket, those of an object.
 import { readTagging, S3Error, taggingXml, TAGS_PER_BUCKET_MAX, TAGS_PER_OBJECT_MAX, type S3Action } from "@concord/s3";
 import { askingAlso, demandBeforeBody, judgeOf } from "./access.ts";
-import type { Operation } from "./call.ts";
+import type { Operation } from "./context.ts";
 import { readDocument } from "./bodies.ts";
 import { empty, versionHeader, xml } from "./responses.ts";
 

@@ -16,7 +16,7 @@ import {
 } from "@concord/s3";
 import { WEBSITES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
-import type { Context, Operation } from "./call.ts";
+import type { Context, Operation } from "./context.ts";
 import { failureOf } from "./errors.ts";
 import { empty, xml, type Header } from "./responses.ts";
 

@@ -8,8 +8,16 @@ import { assertAnswered } from "../page-invariants.ts";
 import { decodeRow, type Row } from "../row-codec.ts";
 import { bodyKey, headKey, isBodyKey, keyOfBody, keyOfObject, nullVersionKey, versionKey } from "../row-keys.ts";
 import type { StoredObject } from "../rows.ts";
-import type { DanglingReference } from "./row-findings.ts";
 import { BODIES_AT_ONCE, STRAY_LOOKS } from "./limits.ts";
+import type { Oid } from "@concord/ports";
+
+export interface DanglingReference {
+  readonly partition: string;
+  readonly rowKey: Uint8Array;
+  /** Undefined: a row that an object counts on, of a part or of its body, is not there, or not whole. */
+  readonly oid: Oid | undefined;
+  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row" | "no body row";
+}
 
 /** A body that no version names: nothing names it ever again. */
 export interface StrayBody {

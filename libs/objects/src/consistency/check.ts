@@ -11,13 +11,9 @@ import type { Row } from "../row-codec.ts";
 import { afterKey, bucketPartition, contentSpan, garbageSpan, SYSTEM_PARTITION } from "../row-keys.ts";
 import { strayBodies, type StrayBody } from "./body-findings.ts";
 import { strayParts } from "./part-findings.ts";
-import { danglingOf, inspecting, inspectOrDamaged, readableRow, type DanglingReference } from "./row-findings.ts";
-
-export interface LeakedBlob {
-  readonly oid: Oid;
-  /** 0 when it was never sealed. */
-  readonly lengthBytes: number;
-}
+import { danglingOf, inspecting, inspectOrDamaged, readableRow } from "./row-findings.ts";
+import type { DanglingReference } from "./body-findings.ts";
+import type { LeakedBlob } from "./part-findings.ts";
 
 export interface ConsistencyReport {
   readonly blobs: number;

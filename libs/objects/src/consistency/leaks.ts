@@ -9,7 +9,7 @@ import { isRecovered, listEpochs } from "../reservation/epoch-row.ts";
 import { headerKey } from "../row-keys.ts";
 import type { EpochRow } from "../rows.ts";
 import { headerOf } from "../shard-view.ts";
-import type { LeakedBlob } from "./check.ts";
+import type { LeakedBlob } from "./part-findings.ts";
 import { SCRUB_INSPECTIONS } from "./limits.ts";
 import { inspectOrDamaged, isReadFailure } from "./row-findings.ts";
 

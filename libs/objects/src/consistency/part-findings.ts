@@ -6,9 +6,15 @@ import type { ObjectStoreContext } from "../context.ts";
 import { useOfUpload } from "../multipart/object-of-upload.ts";
 import { assertForward } from "../page-invariants.ts";
 import { afterKey, headKey, isPartKey, partSpan, uploadOfKey } from "../row-keys.ts";
-import type { LeakedBlob } from "./check.ts";
 import { STRAY_LOOKS } from "./limits.ts";
 import { blobOf, garbageUploads, isGarbageOfUpload, readableRow } from "./row-findings.ts";
+import type { Oid } from "@concord/ports";
+
+export interface LeakedBlob {
+  readonly oid: Oid;
+  /** 0 when it was never sealed. */
+  readonly lengthBytes: number;
+}
 
 const PAGE = 500;
 

@@ -8,14 +8,7 @@ import { afterKey, garbageSpan, keyOfObject, partKey, partSpan } from "../row-ke
 import { sealedLength } from "../encryption/frames.ts";
 import type { StoredObject } from "../rows.ts";
 import { missingBodies } from "./body-findings.ts";
-
-export interface DanglingReference {
-  readonly partition: string;
-  readonly rowKey: Uint8Array;
-  /** Undefined: a row that an object counts on, of a part or of its body, is not there, or not whole. */
-  readonly oid: Oid | undefined;
-  readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row" | "no body row";
-}
+import type { DanglingReference } from "./body-findings.ts";
 
 /** What is wrong with a blob of this length; undefined: nothing. */
 export type BlobCheck = (

@@ -11,7 +11,8 @@ import { leakedOf } from "./leaks.ts";
 import { SCRUB_PAGE, SCRUB_PAGE_BYTES, SCRUB_ROW_BYTES } from "./limits.ts";
 import { removeStray, strayBodies, type StrayBody } from "./body-findings.ts";
 import { collectStray, strayParts, type StrayUpload } from "./part-findings.ts";
-import { blobOf, danglingOf, inspecting, isReadFailure, readableRow, type BlobCheck, type DanglingReference } from "./row-findings.ts";
+import { blobOf, danglingOf, inspecting, isReadFailure, readableRow, type BlobCheck } from "./row-findings.ts";
+import type { DanglingReference } from "./body-findings.ts";
 
 /** What is wrong, as an operator looks for it. */
 export type ScrubFinding =

@@ -2,7 +2,8 @@
 import type { MetadataRow } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
 import { changeObject } from "../change-object.ts";
-import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
+import { commitRepeatable } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { assertForward } from "../page-invariants.ts";
 import { decodeRow, decodeRowAs, type Row } from "../row-codec.ts";

@@ -1,7 +1,8 @@
 // The event of a change, written in the change's own commit under the rules of the header that the commit names (OGD19).
 import type { MetadataCondition, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
 import { assert } from "@concord/runtime";
-import { putGarbage, putRow } from "../commit-rows.ts";
+import { putGarbage } from "../commit-rows.ts";
+import { putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { encodeRow } from "../row-codec.ts";
 import { eventKey, lastNumberKey, usageKey } from "../row-keys.ts";

@@ -1,8 +1,16 @@
-import type { MetadataCommit } from "@concord/ports";
-import { assert, ConcordError } from "@concord/runtime";
-import type { ObjectStoreContext } from "../context.ts";
+import type { MetadataCommit, ObjectMetadata } from "@concord/ports";
+import { assert, ConcordError, type Clock, type Metrics } from "@concord/runtime";
+import type { ObjectLimits } from "../limits.ts";
 import { isEventKey, usageKey } from "../row-keys.ts";
 import { OUTBOX_SHARDS_REMEMBERED } from "./limits.ts";
+
+/** The store's context as the outbox uses it. */
+export interface OutboxContext {
+  readonly metadata: ObjectMetadata;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly limits: ObjectLimits;
+}
 
 /** What a gateway knows of events that wait: where its own are, and how many bytes there are. The rows are the truth. */
 export class Outbox {
@@ -41,7 +49,7 @@ export class Outbox {
   }
 
   /** OVERLOADED: so many bytes of events wait that a change which makes another one has to wait, too. */
-  async admit(context: ObjectStoreContext, partition: string, shards: number): Promise<void> {
+  async admit(context: OutboxContext, partition: string, shards: number): Promise<void> {
     const { eventBytesMax, eventBytesTotalMax } = context.limits;
     const { bytes } = await this.#waiting(context, partition);
     if (bytes < Math.ceil(eventBytesMax / shards) && this.#scannedBytes < eventBytesTotalMax) return;
@@ -54,7 +62,7 @@ export class Outbox {
     if (known !== undefined) known.bytes += bytes;
   }
 
-  async #waiting(context: ObjectStoreContext, partition: string): Promise<{ readonly bytes: number }> {
+  async #waiting(context: OutboxContext, partition: string): Promise<{ readonly bytes: number }> {
     const { clock, metadata, limits } = context;
     const known = this.#bytes.get(partition);
     if (known !== undefined && clock.monotonicMs() - known.countedMs < limits.eventCountMs) return known;

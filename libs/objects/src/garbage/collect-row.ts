@@ -1,7 +1,8 @@
 // Collects one GC entry that is due: data first, the entry last, so an interrupted collection is repeated (OGD10).
 import type { MetadataWrite, BlobDescription, BlobState, Oid } from "@concord/ports";
 import { assert, unreachable } from "@concord/runtime";
-import { putGarbage, putRow, nextVersion } from "../commit-rows.ts";
+import { putGarbage } from "../commit-rows.ts";
+import { putRow, nextVersion } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { useOfUpload } from "../multipart/object-of-upload.ts";
 import { assertForward } from "../page-invariants.ts";

@@ -2,7 +2,8 @@
 import { parseOid, sameVersion, type MetadataCommit, type MetadataOutcome, type Oid, type RowVersion } from "@concord/ports";
 import { assert, toConcordError } from "@concord/runtime";
 import { assertCommit } from "../commit-invariants.ts";
-import { nextVersion, putGarbage, putRow, raiseHeader } from "../commit-rows.ts";
+import { putGarbage, raiseHeader } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { assertCounted, assertLeft, bodyLeftBy, countUsage, leftBy, objectOf, versionOf } from "../head-row.ts";
 import { deletionOf, removalOf } from "../delete-object.ts";

@@ -1,6 +1,7 @@
 import { sameVersion } from "@concord/ports";
 import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
-import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
+import { commitRepeatable } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { assertGrown } from "../page-invariants.ts";
 import { PassTurn } from "../pass-turn.ts";

@@ -1,6 +1,7 @@
 import type { MetadataWrite } from "@concord/ports";
 import { assert, ConcordError } from "@concord/runtime";
-import { commitRepeatable, putRow } from "../commit-rows.ts";
+import { commitRepeatable } from "../commit-rows.ts";
+import { putRow } from "../row-writes.ts";
 import type { JudgeObject } from "../api.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { garbageKey, uploadKey } from "../row-keys.ts";

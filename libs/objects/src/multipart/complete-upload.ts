@@ -1,7 +1,8 @@
 import { sameVersion, type MetadataWrite } from "@concord/ports";
 import { assert, ConcordError, sleep } from "@concord/runtime";
 import type { ObjectStore, Stored } from "../api.ts";
-import { commitOrResolve, nextVersion, putGarbage, putRow, type CommitResult } from "../commit-rows.ts";
+import { commitOrResolve, putGarbage, type CommitResult } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { encryptedRow, sealChecksum, type DataKey } from "../encryption/data-keys.ts";
 import { eventWrites } from "../events/event-writes.ts";

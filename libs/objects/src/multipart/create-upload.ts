@@ -1,6 +1,7 @@
 import { assert, ConcordError } from "@concord/runtime";
 import type { NewUpload } from "../api.ts";
-import { commitOrResolve, nextVersion, putRow } from "../commit-rows.ts";
+import { commitOrResolve } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { newDataKey } from "../encryption/data-keys.ts";
 import { checkAskedLock } from "../locks.ts";

@@ -1,7 +1,8 @@
 import { compareBytes } from "@concord/codec";
 import { assert, ConcordError } from "@concord/runtime";
 import type { Copied, CopyDigest, CopySource, ObjectStore, Stored } from "../api.ts";
-import { commitOrResolve, confirmNames, abandonBlobs, nextVersion, putGarbage, putRow } from "../commit-rows.ts";
+import { commitOrResolve, confirmNames, abandonBlobs, putGarbage } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { copyBody, openCopySource, sourceVersion } from "../copy-object.ts";
 import { encryptedPart, checkUploadKey, keyOfUpload } from "./upload-key.ts";

@@ -1,6 +1,7 @@
 import type { MetadataCondition, MetadataRow, MetadataWrite } from "@concord/ports";
 import { assert, ConcordError, unreachable } from "@concord/runtime";
-import { commitRepeatable, nextVersion, putRow } from "../commit-rows.ts";
+import { commitRepeatable } from "../commit-rows.ts";
+import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
 import { checkKey } from "../names.ts";
 import { decodeRowAs } from "../row-codec.ts";

@@ -2,7 +2,8 @@
 import { EchoService, type EchoRequest, type EchoResponseInit } from "@concord/protos-test";
 import { ConcordError, silentLog, type Clock, type Metrics, type Timer, type Tracer } from "@concord/runtime";
 import { tokenAuthenticator, type RoleToken } from "../auth.ts";
-import { defineService, type HandlerContext, type Handlers, type Service, type ServiceLimits } from "../service.ts";
+import { defineService, type Handlers, type Service } from "../service.ts";
+import type { HandlerContext, ServiceLimits } from "../service-core.ts";
 
 export const ECHO = EchoService.name;
 export const TOKENS: readonly RoleToken[] = [

@@ -2,7 +2,7 @@
 import { readOrigin } from "@concord/dedup";
 import type { IngestResult, LogMessage, MessageInit } from "@concord/protos-dedup";
 import type { World } from "@concord/simulation";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import { guaranteedOffsets, type DedupPlan } from "./dedup-node.ts";
 import { missingIn } from "./message-forms.ts";
 

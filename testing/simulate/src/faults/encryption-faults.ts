@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const FRAMES = "libs/objects/src/encryption/frames.ts";
 const KEY_ROTATION = "libs/objects/src/encryption/key-rotation.ts";

@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const PUT_OBJECT = "libs/objects/src/put-object.ts";
 const EVENT_PAGE = "libs/objects/src/events/event-page.ts";

@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const TAKE_OVER = "libs/group-log/src/take-over.ts";
 const GROUP_STATE = "libs/group-log/src/group-state.ts";

@@ -9,18 +9,7 @@ import { OBJECT_LOCK_FAULTS } from "./object-lock-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
-
-/** A mistake in production code that the simulation must find: proof that a clean run means something. */
-export interface SeededFault {
-  readonly name: string;
-  /** What goes wrong, and the claim it breaks. */
-  readonly about: string;
-  readonly scenario: string;
-  /** No seed is known that finds it: searched by name only. Such a fault is a hole in the simulation, kept until it is closed. */
-  readonly notFoundYet?: true;
-  /** Each text must be in its file exactly once. */
-  readonly edits: readonly { readonly file: string; readonly search: string; readonly replace: string }[];
-}
+import type { SeededFault } from "./seeded-fault.ts";
 
 const GROUP_STATE = "libs/group-log/src/group-state.ts";
 const GROUP_COMMIT = "libs/transactions/src/group-commit.ts";

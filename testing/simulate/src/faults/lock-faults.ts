@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const OPERATIONS = "libs/transactions/src/operations.ts";
 const LOCK_TABLE = "libs/locks/src/lock-table.ts";

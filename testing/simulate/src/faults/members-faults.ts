@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const GROUPS = "apps/txn-coordinator/src/groups/groups.ts";
 

@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const JSON_PATH = "libs/dedup/src/json-path.ts";
 

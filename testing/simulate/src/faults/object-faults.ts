@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const COMMIT_ROWS = "libs/objects/src/commit-rows.ts";
 const DELETE_OBJECT = "libs/objects/src/delete-object.ts";

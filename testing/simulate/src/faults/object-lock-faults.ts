@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const PUT_OBJECT = "libs/objects/src/put-object.ts";
 const LIFECYCLE_PAGE = "libs/objects/src/lifecycle/lifecycle-page.ts";

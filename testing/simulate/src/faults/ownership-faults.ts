@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const TENURE = "libs/adapter-embedded-log/src/tenure.ts";
 const EMBEDDED_LOG = "libs/adapter-embedded-log/src/embedded-log.ts";

@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const HINT_STORE = "libs/repair/src/hint-store.ts";
 const HINT_DELIVERY = "libs/repair/src/hint-delivery.ts";

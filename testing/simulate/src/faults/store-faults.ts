@@ -1,4 +1,4 @@
-import type { SeededFault } from "./faults.ts";
+import type { SeededFault } from "./seeded-fault.ts";
 
 const STORE = "libs/store/src/store.ts";
 const OPEN = "libs/store/src/open.ts";

@@ -3,7 +3,7 @@ import type { ConcordClient, Transaction } from "@concord/client";
 import { newTimeId, sleep, type Environment } from "@concord/runtime";
 import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
 
 const ALBUMS = 3;

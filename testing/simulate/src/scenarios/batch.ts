@@ -8,7 +8,7 @@ import type { CellValue } from "@concord/values";
 import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
 import { readReplica, storedRows } from "../replica-reads.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import { drawLostDisk } from "./lost-disk.ts";
 
 const PARTITIONS = 5;

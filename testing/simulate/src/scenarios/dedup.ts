@@ -7,7 +7,7 @@ import { addressOf, drawDedupPlan, startDedupNodes, workerOf, WORKERS, WORKER_TO
 import { drawIdPlan } from "../dedup/message-forms.ts";
 import { MessageHistory } from "../dedup/message-history.ts";
 import { Consumer, IdPool, Producer } from "../dedup/producer.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 4_000;

@@ -1,7 +1,7 @@
 import { runDetectionHistory, runListHistory, runRingHistory, type MeshFault, type MeshStep } from "@concord/failure-detection/testing";
 import type { SeededRandom, World } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 const HISTORIES = 6;
 const LIST_HISTORIES = 6;

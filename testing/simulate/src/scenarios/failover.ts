@@ -1,6 +1,6 @@
 import type { CrashMode, Fault, SeededRandom } from "@concord/simulation";
 import type { Client, Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import { COORDINATOR_POINTS, startAll } from "./course.ts";
 import { drawDeadTakeover, drawFailoverPlan } from "./failover-plan.ts";
 import { GroupWatch, PROBES_TABLE } from "./group-watch.ts";

@@ -3,7 +3,7 @@ import { runLockHistory } from "@concord/locks/testing";
 import { runBatchHistory } from "@concord/logged-batch/testing";
 import { runTransactionHistory } from "@concord/transactions/testing";
 import type { Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 /** Of each kind. */
 const HISTORIES = 6;

@@ -3,7 +3,7 @@ import type { ConcordClient, Entity, Transaction } from "@concord/client";
 import { sleep, type Environment } from "@concord/runtime";
 import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 const LIVE_KEYS = 4;
 /** Small: ranges of several pages are read. */

@@ -1,6 +1,6 @@
 import { runHistory } from "@concord/group-log/testing";
 import type { Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 const HISTORIES = 16;
 

@@ -1,6 +1,6 @@
 import type { SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 import { startAll } from "./course.ts";
 import { drawFailoverPlan } from "./failover-plan.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists } from "./lists.ts";

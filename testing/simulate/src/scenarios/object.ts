@@ -13,7 +13,7 @@ import { read, readRefused } from "../object/sealed.ts";
 import { tamper } from "../object/tampering.ts";
 import { S3Client, type S3Answer, type S3Request } from "../object/s3-client.ts";
 import { VERSION_KEYS, VersionHistory } from "../object/version-history.ts";
-import type { Outcomes } from "../run-seed.ts";
+import type { Outcomes } from "../outcomes.ts";
 
 const FAULTS_FROM_MS = 200;
 const WORK_MS = 3_500;

@@ -1,0 +1,18 @@
+// Failures of Kafka as callers get them.
+import { ConcordError } from "@concord/runtime";
+
+export function madeAnew(topic: string, why: string): ConcordError {
+  return new ConcordError(
+    "PARTITION_STOPPED",
+    `${topic} was deleted and made anew (${why}): its offsets begin again, and the pipeline's state is that of the former topic. Committing another offset ` +
+      "does not help, messages would be passed over: begin a new pipeline, with a new kafkaPipeline and new output and dead-letter topics (docs/operations.md)",
+  );
+}
+
+/** The request did nothing, and may be made again. */
+export function unavailable(cause: unknown): ConcordError {
+  if (cause instanceof ConcordError) return cause;
+  return new ConcordError("REPLICAS_UNAVAILABLE", `Kafka cannot be used: ${cause instanceof Error ? cause.message : String(cause)}`, {
+    cause,
+  });
+}

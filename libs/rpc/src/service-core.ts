@@ -1,0 +1,73 @@
+// What a service is to the streams and calls that run in it.
+import type { CallContext, Clock, ConcordError, Log, Metrics, Span, Tracer } from "@concord/runtime";
+import type { Authenticator, Caller, Role } from "./auth.ts";
+import type { CallOwner } from "./places.ts";
+import type { Method } from "@concord/protos";
+
+/** The session stream a call came on. */
+export interface SessionContext {
+  /** Unique among the sessions this service has served since it was made. */
+  readonly id: number;
+  /** Called once when the stream has ended for whatever reason; at once if it has already. */
+  onEnd(listener: () => void): void;
+}
+
+export interface HandlerContext extends CallContext {
+  readonly caller: Caller;
+  /** Whose shares the call takes. */
+  readonly owner: CallOwner;
+  /** Undefined: the call came as a unary one. */
+  readonly session: SessionContext | undefined;
+  /** Of this call, when it is traced: what it leads to is part of it. */
+  readonly span?: Span | undefined;
+}
+
+export interface ServiceLimits {
+  readonly inFlightMax: number;
+  readonly sessionsMax: number;
+  readonly sessionOutstandingMax: number;
+  readonly frameCallsMax: number;
+  readonly messageBytesMax: number;
+  /** Streams that are no sessions, open at the same time. */
+  readonly streamsMax: number;
+}
+
+export interface ServiceEnvironment {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly authenticator: Authenticator;
+  readonly tracer?: Tracer | undefined;
+}
+
+export type ServiceState = "starting" | "serving" | "draining";
+
+/** The context of a call with what becomes of its end. */
+export interface RunContext extends HandlerContext {
+  /** Of its caller, undefined when it sent none. */
+  readonly traceparent: string | undefined;
+  /** Undefined over transports that name no calls. */
+  readonly requestId: string | undefined;
+  span: Span | undefined;
+  /** Called once: with an error, or with the handler's response. */
+  finish(error: ConcordError | undefined, response: object | undefined): void;
+}
+
+/** What a session needs of its service. */
+export interface ServiceCore {
+  readonly name: string;
+  readonly environment: ServiceEnvironment;
+  readonly limits: ServiceLimits;
+  readonly state: ServiceState;
+  /** By the name of the oneof case: Read -> read. */
+  readonly operations: ReadonlyMap<string, Operation>;
+  run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
+}
+
+/** One callable method with what the pipeline needs at hand. */
+export interface Operation {
+  readonly method: Method;
+  readonly handler: ((request: object, context: HandlerContext) => object | Promise<object>) | undefined;
+  readonly roles: ReadonlySet<Role>;
+  readonly labels: (code: string) => Readonly<Record<string, string>>;
+}

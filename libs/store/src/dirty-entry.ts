@@ -1,0 +1,35 @@
+import { compareBytes, keyHash, PlacedPut, type Keyed } from "@concord/codec";
+import type { KeyValueOperation } from "@concord/ports";
+
+/** A write that the backing store does not have for sure. */
+export class DirtyEntry implements Keyed {
+  readonly hash: number;
+  readonly operation: KeyValueOperation;
+  /** Where it is but here: in the journal; nowhere, since a crash may take it back; in the journal, since a checkpoint left it there. */
+  readonly origin: "journalled" | "derived" | "left";
+  /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
+  base: number | DirtyEntry | undefined = undefined;
+  /** What the backing store has once its checkpoint has ended. */
+  image: number | undefined = undefined;
+
+  constructor(operation: KeyValueOperation, origin: DirtyEntry["origin"] = "journalled", hash: number = keyHash(operation.key)) {
+    this.hash = hash;
+    this.operation = operation;
+    this.origin = origin;
+  }
+
+  get key(): Uint8Array {
+    return this.operation.key;
+  }
+
+  /** As `compareBytes` of its key and `other`, without a view of the key. */
+  compareKey(other: Uint8Array): number {
+    const { operation } = this;
+    return operation instanceof PlacedPut ? operation.compareKey(other) : compareBytes(operation.key, other);
+  }
+}
+
+/** Undefined: deleted. */
+export function valueOf({ operation }: DirtyEntry): Uint8Array | undefined {
+  return operation.kind === "put" ? operation.value : undefined;
+}

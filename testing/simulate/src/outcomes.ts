@@ -1,0 +1,3 @@
+import type { SeedReport } from "./report.ts";
+
+export type Outcomes = SeedReport["outcomes"];

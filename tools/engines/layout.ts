@@ -1,0 +1,20 @@
+import type { EngineName } from "./command-line.ts";
+
+/** Fixed at a cluster's first start. */
+export interface Layout {
+  readonly engine: EngineName;
+  readonly version: string;
+  readonly nodes: number;
+  readonly ports: readonly number[];
+  /** Of Cassandra: the nodes are racks of one datacenter. Absent in clusters of before: false. */
+  readonly oneDatacenter?: boolean;
+  /** Of Cassandra: nodes of minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
+  readonly isShortLived?: boolean;
+}
+
+/** An engine as a new cluster of it needs it. */
+export interface NewCluster {
+  readonly name: EngineName;
+  version(): string;
+  portCount(nodes: number): number;
+}
