@@ -28,7 +28,7 @@ import type {
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
-import { ID_TRIES_MAX, PAGE_ROWS } from "./limits.ts";
+import { CREATE_AGAIN_MS, ID_TRIES_MAX, PAGE_ROWS } from "./limits.ts";
 import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
@@ -62,16 +62,27 @@ export class RoutingClient implements ConcordClient {
   }
 
   async createTables(statements: readonly string[]): Promise<bigint> {
-    const { connections, directory, timeoutMs } = this.#context;
+    const { connections, clock, directory, timeoutMs } = this.#context;
     const { service, addresses } = directory.schemaServers();
+    const endsAtMs = clock.monotonicMs() + timeoutMs;
     for (let at = 0; ; at += 1) {
       try {
-        const response = await connections.unary(addresses[at]!, service.methods.CreateTables, { statements }, timeoutMs);
+        const response = await connections.unary(
+          addresses[at % addresses.length]!,
+          service.methods.CreateTables,
+          { statements },
+          timeoutMs,
+        );
         await directory.refreshSchema(response.schemaVersion);
         return response.schemaVersion;
       } catch (thrown) {
         const error = toClientError(thrown);
-        if (!error.retryable || error.applied !== "no" || at === addresses.length - 1) throw error;
+        if (!error.retryable || error.applied !== "no") throw error;
+        if (at < addresses.length - 1) continue;
+        // The system group is being taken over.
+        const isMoving = error.code === "STARTING" || error.code === "NOT_MASTER";
+        if (!isMoving || clock.monotonicMs() >= endsAtMs) throw error;
+        await sleep(clock, error.retryAfterMs ?? CREATE_AGAIN_MS);
       }
     }
   }

@@ -59,3 +59,5 @@ export const WATCHED_COORDINATORS_MAX = 3;
 export const WATCH_BACKOFF: BackoffLimits = { initialMs: 50, maxMs: 2_000 };
 /** Ids that one transaction is tried with when servers refuse their time: the second one is made by a clock that the first refusal corrected. */
 export const ID_TRIES_MAX = 3;
+/** Pause before tables are created again where the system group is being taken over. */
+export const CREATE_AGAIN_MS = 50;

@@ -5,7 +5,7 @@ import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
 import type { ConcordClient } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
-import { FakeCluster, PHOTOS } from "./testing/fake-cluster.ts";
+import { COORDINATORS, FakeCluster, PHOTOS } from "./testing/fake-cluster.ts";
 
 const ENTITY = { table: "Albums", key: { id: 7n } };
 const PHOTO = "0192f0c1-d2e3-7abc-8def-0123456789ab";
@@ -208,6 +208,19 @@ test("[TX3] table: its creation was answered by another server than the one aske
   const asked = cluster.requests(SchemaService.methods.GetSchema).map(({ schemaVersion }) => schemaVersion);
   assert.deepEqual(asked.slice(-3), [0n, 2n, 3n]);
   assert.equal((await failure(cluster.clock.until(db.execute([{ insert: "films", row: at }])))).code, "TABLE_UNKNOWN");
+});
+
+test("[TX3] createTables: the system group is being taken over: asked again, until the deadline", async () => {
+  const { cluster, db } = await withAlbum();
+  const refuse = (times: number): void => {
+    for (let at = 0; at < times; at += 1) cluster.fail("createTables", "STARTING", { retryAfterMs: 20 });
+  };
+  refuse(2 * COORDINATORS.length);
+  await cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"]));
+  assert.equal(cluster.seen("createTables").length, 2 * COORDINATORS.length + 1);
+  refuse(10_000);
+  const error = await failure(cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"])));
+  assert.deepEqual([error.code, error.applied], ["STARTING", "no"]);
 });
 
 test("[TX8] execute: the first reply is dropped: repeated under the same id", async () => {

@@ -110,7 +110,10 @@ for (const form of ["unary", "session"] as const) {
 test("probe: the server is slow but alive: its answer to the ping keeps the connection, and the calls in flight", async (t) => {
   const answer = Promise.withResolvers<object>();
   const { clock, next } = holding(PING_STEP_MS);
-  const { relay, channel } = await fixture(t, clock, { echo: () => answer.promise });
+  let calls = 0;
+  const { relay, channel } = await fixture(t, clock, { echo: async () => ((calls += 1) === 1 ? {} : await answer.promise) });
+  // Only a connection that stands is asked.
+  await channel.unary(echo, {}, { timeoutMs: 30_000 });
   const slow = channel.unary(echo, {}, { timeoutMs: 60_000 });
   assert.equal((await failureOf(channel.unary(echo, {}, { timeoutMs: 50 }))).code, "DEADLINE_EXCEEDED");
   await (

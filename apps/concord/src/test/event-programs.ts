@@ -1,5 +1,6 @@
 // A gateway and dedup-workers as processes of their own; what comes out of their events.
 import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { CreateBucketCommand, PutBucketNotificationConfigurationCommand, type S3Client } from "@aws-sdk/client-s3";
@@ -12,6 +13,16 @@ export interface EventProgram {
   readonly address: string;
   readonly httpAddress: string;
   readonly admin: string;
+}
+
+/** A program ended before it served: a kill point can be passed by then. */
+export class EndedEarly extends Error {
+  readonly signal: NodeJS.Signals | null;
+
+  constructor(signal: NodeJS.Signals | null, message: string) {
+    super(message);
+    this.signal = signal;
+  }
 }
 
 /** `end` kills those that run. */
@@ -32,7 +43,8 @@ export class EventPrograms {
       child.stdout!.resume();
       return { child, address: entry.address, httpAddress: entry.httpAddress ?? "", admin };
     }
-    throw new Error(`${name} ended before it served:\n${lines.join("\n")}`);
+    if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
+    throw new EndedEarly(child.signalCode, `${name} ended before it served:\n${lines.join("\n")}`);
   }
 
   end(): void {
