@@ -15,7 +15,7 @@ export interface EventProgram {
   readonly admin: string;
 }
 
-/** A program ended before it served: a kill point can be passed by then. */
+/** A program ended before it served: a failpoint can be passed by then. */
 export class EndedEarly extends Error {
   readonly signal: NodeJS.Signals | null;
 
