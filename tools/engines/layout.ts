@@ -6,9 +6,9 @@ export interface Layout {
   readonly version: string;
   readonly nodes: number;
   readonly ports: readonly number[];
-  /** Of Cassandra: the nodes are racks of one datacenter. Absent in clusters of before: false. */
+  /** Nodes of Cassandra are racks of one datacenter. Absent in older clusters: false. */
   readonly oneDatacenter?: boolean;
-  /** Of Cassandra: nodes of minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
+  /** Nodes of Cassandra that live for minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
   readonly isShortLived?: boolean;
 }
 

@@ -17,7 +17,7 @@ const RESERVE_BYTES = 32 * MIB;
 const LOW_BYTES = 32 * MIB;
 const DISK_MIB = 256;
 const LOOK_MS = 50;
-/** A call that is to be refused: its client repeats it until then. */
+/** Deadline of a call that is to be refused: its client repeats it until then. */
 const REFUSED_MS = 1000;
 const NOTE = { table: "notes", key: { owner: "ann" } };
 

@@ -17,17 +17,17 @@ export interface ObjectGatewayOptions {
   readonly openKeyValue?: (name: string) => Promise<Store>;
   /** Writes are refused with the reason, and nothing runs in the background: `disk` and `dataDisk` forget what is written to them. */
   readonly writes?: Writes;
-  /** For the file of users. */
+  /** Reads the file of users. */
   readonly readFile?: (path: string) => string;
   /** Instead of what `metadata` in the configuration says. The caller closes it. */
   readonly metadata?: ObjectMetadata;
-  /** For metadata `storage`: that of a storage-proxy in this process, in place of those of the configuration. */
+  /** Metadata of a storage-proxy in this process, for metadata `storage`: replaces those of the configuration. */
   readonly storageMetadata?: ObjectMetadata;
   /** The gateways of the same rows and blobs: a dead one's epochs are recovered at the verdict. Without: when its row stands still (OGD3). */
   readonly peers?: Peers;
   /** Targets of events by their workers' addresses: dedup-workers over the transport when not given. */
   readonly openSink?: OpenSink;
-  /** Of tests and simulations. */
+  /** Tuning for tests and simulations. */
   readonly tuning?: GatewayTuning;
   /** The store failed: the process must end and start again. An unhandled rejection when not given. */
   readonly onFailed?: (cause: ConcordError) => void;

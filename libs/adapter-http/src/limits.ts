@@ -38,7 +38,7 @@ export const HTTP_LIMITS: HttpLimits = {
 };
 
 /**
- * A server that is about to drain ended connections with its answers: so long their clients have to come back before no connection is taken any more.
+ * Time for clients to come back, whose connections a server about to drain ended with its answers, before it takes no connection any more.
  * Time in which the process does not run does not count.
  */
 export const RECONNECT_MS = 100;

@@ -1,6 +1,6 @@
 import { foldName } from "@concord/codec";
 import { SchemaService as StorageSchemaService } from "@concord/protos-storage";
-import { SchemaService, TopologyService, type GetTopologyResponse } from "@concord/protos-txn";
+import { SchemaService, TopologyService, type GetSchemaResponse, type GetTopologyResponse } from "@concord/protos-txn";
 import type { Clock } from "@concord/runtime";
 import type { Topology } from "./api.ts";
 import { clientError } from "./client-error.ts";
@@ -75,7 +75,8 @@ export class Directory {
     await this.refreshSchema(0n);
     for (let asked = -1n; this.find(name) === undefined && asked !== this.#schemaVersion;) {
       asked = this.#schemaVersion;
-      await this.#fetchSchema(asked + 1n).catch((thrown: unknown) => {
+      // A server that refuses has read at a quorum: no other one knows a newer schema.
+      await this.#fetchSchema(asked + 1n, (error) => error.code !== "SCHEMA_BEHIND").catch((thrown: unknown) => {
         if ((thrown as ConcordClientError).code !== "SCHEMA_BEHIND") throw thrown;
       });
     }
@@ -168,22 +169,26 @@ export class Directory {
     return connections.unary(address, TopologyService.methods.GetTopology, { groupMapVersion: this.#topology.groupMapVersion }, timeoutMs);
   }
 
-  async #fetchSchema(version: bigint): Promise<void> {
+  async #fetchSchema(version: bigint, again?: (error: ConcordClientError) => boolean): Promise<void> {
     const { connections, timeoutMs } = this.#options;
     const { service, addresses } = this.schemaServers();
-    const answer = await this.#firstAnswer(addresses, (address) =>
-      connections.unary(address, service.methods.GetSchema, { schemaVersion: version }, timeoutMs),
-    );
+    const ask = (address: string): Promise<GetSchemaResponse> =>
+      connections.unary(address, service.methods.GetSchema, { schemaVersion: version }, timeoutMs);
+    const answer = await this.#firstAnswer(addresses, ask, again);
     if (answer.schemaVersion < this.#schemaVersion) return;
     this.#tables = new Map(answer.tables.map(tableFromJson).map((table) => [table.name, table]));
     this.#schemaVersion = answer.schemaVersion;
   }
 
   /** Of the first that answers; one that is frozen costs a moment, not its time-out. */
-  #firstAnswer<T>(addresses: readonly string[], ask: (address: string) => Promise<T>): Promise<T> {
+  #firstAnswer<T>(
+    addresses: readonly string[],
+    ask: (address: string) => Promise<T>,
+    mayRepeat: (error: ConcordClientError) => boolean = () => true,
+  ): Promise<T> {
     if (addresses.length === 0) throw clientError("MALFORMED_REQUEST", "no address of a server was given");
     const { clock } = this.#options;
-    const again = (error: ConcordClientError): boolean => error.retryable;
+    const again = (error: ConcordClientError): boolean => error.retryable && mayRepeat(error);
     return hedged({ clock, budget: this.#hedges, addresses, delayMs: SPECULATION_DELAY_MS, ask, again, slow: () => undefined });
   }
 }

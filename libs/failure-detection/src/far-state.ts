@@ -3,29 +3,29 @@ import { STATEMENT_REPEATS } from "./limits.ts";
 import { observedBy, type Topology } from "./topology.ts";
 import type { Verdict } from "./verdict.ts";
 
-/** What this member last heard another one say of those it observes. */
+/** Newest statement received from another member about those that it observes. */
 export interface Speaker {
-  /** 0 = nothing yet. */
+  /** Life whose statements count; 0 = none yet. */
   incarnation: Incarnation;
   sequence: number;
   verdicts: readonly Verdict[];
-  /** By verdict: a time on the own clock that its grounds are surely not older than. */
+  /** Times on the own clock, by verdict: its grounds are surely not older. */
   groundsAtMs: readonly number[];
   /** The greatest `madeMs` of this life; undefined: it says no grounds, or was not heard. */
   madeMs: number | undefined;
-  /** When it was last asked how old its grounds are. */
+  /** Time of the last question about the age of its grounds. */
   askedAtMs: number;
   readonly retired: Incarnation[];
 }
 
-/** Of members that are not heard: plain data, as all of a detector's state. */
+/** State about members outside the direct links: plain data, as all of a detector's state. */
 export interface FarState {
   /** By place. */
   readonly speakers: readonly Speaker[];
   /** Members whose verdict this one makes known, in the order of a statement. */
   readonly observed: readonly number[];
   sequence: number;
-  /** Who gets the next statement that is due without a change. */
+  /** Receiver of the next statement that is due without a change. */
   next: number;
   /** Statements to all that are still due: the first after a change, then as many again, since datagrams get lost. */
   repeats: number;
@@ -34,7 +34,7 @@ export interface FarState {
   readonly unresolved: Set<number>;
 }
 
-/** Undefined in a full mesh: each member hears all others. */
+/** Makes the state of a ring; undefined in a full mesh, where each member receives the beats of all others. */
 export function newFarState(topology: Topology, self: number): FarState | undefined {
   if (topology.kind === "mesh") return undefined;
   return {

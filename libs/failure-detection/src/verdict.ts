@@ -1,5 +1,5 @@
-/** What the cluster thinks of a member: an opinion that a majority of the configured members shares (TX14). */
+/** Verdict of the cluster about a member: an opinion that a majority of the configured members shares (TX14). */
 export type Verdict = "unknown" | "works" | "stuck" | "gone";
 
-/** What a member must think of itself. `joining`: it has not yet worked in this life. Only a member that works may serve. */
+/** Verdict of a member about itself. `joining`: it has not yet worked in this life. Only a member that works may serve. */
 export type SelfVerdict = "joining" | "works" | "lost";

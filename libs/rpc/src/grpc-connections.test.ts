@@ -112,7 +112,7 @@ test("probe: the server is slow but alive: its answer to the ping keeps the conn
   const { clock, next } = holding(PING_STEP_MS);
   let calls = 0;
   const { relay, channel } = await fixture(t, clock, { echo: async () => ((calls += 1) === 1 ? {} : await answer.promise) });
-  // Only a connection that stands is asked.
+  // Pings need a connection that stands.
   await channel.unary(echo, {}, { timeoutMs: 30_000 });
   const slow = channel.unary(echo, {}, { timeoutMs: 60_000 });
   assert.equal((await failureOf(channel.unary(echo, {}, { timeoutMs: 50 }))).code, "DEADLINE_EXCEEDED");

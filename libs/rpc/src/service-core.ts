@@ -1,4 +1,4 @@
-// What a service is to the streams and calls that run in it.
+// The service as the streams and calls that run in it use it.
 import type { CallContext, Clock, ConcordError, Log, Metrics, Span, Tracer } from "@concord/runtime";
 import type { Authenticator, Caller, Role } from "./auth.ts";
 import type { CallOwner } from "./places.ts";
@@ -8,7 +8,7 @@ import type { Method } from "@concord/protos";
 export interface SessionContext {
   /** Unique among the sessions this service has served since it was made. */
   readonly id: number;
-  /** Called once when the stream has ended for whatever reason; at once if it has already. */
+  /** Calls `listener` once when the stream has ended for whatever reason; at once if it has already. */
   onEnd(listener: () => void): void;
 }
 
@@ -16,9 +16,9 @@ export interface HandlerContext extends CallContext {
   readonly caller: Caller;
   /** Whose shares the call takes. */
   readonly owner: CallOwner;
-  /** Undefined: the call came as a unary one. */
+  /** Session of the call; undefined when it came as a unary one. */
   readonly session: SessionContext | undefined;
-  /** Of this call, when it is traced: what it leads to is part of it. */
+  /** Span of this call, when it is traced; the work that it causes is part of it. */
   readonly span?: Span | undefined;
 }
 
@@ -44,22 +44,22 @@ export type ServiceState = "starting" | "serving" | "draining";
 
 /** The context of a call with what becomes of its end. */
 export interface RunContext extends HandlerContext {
-  /** Of its caller, undefined when it sent none. */
+  /** Trace context of the caller; undefined when it sent none. */
   readonly traceparent: string | undefined;
-  /** Undefined over transports that name no calls. */
+  /** Id of the call; undefined over transports that name no calls. */
   readonly requestId: string | undefined;
   span: Span | undefined;
-  /** Called once: with an error, or with the handler's response. */
+  /** Ends the call, once: with an error, or with the handler's response. */
   finish(error: ConcordError | undefined, response: object | undefined): void;
 }
 
-/** What a session needs of its service. */
+/** The service as its sessions use it. */
 export interface ServiceCore {
   readonly name: string;
   readonly environment: ServiceEnvironment;
   readonly limits: ServiceLimits;
   readonly state: ServiceState;
-  /** By the name of the oneof case: Read -> read. */
+  /** Operations by the name of their oneof case: Read -> read. */
   readonly operations: ReadonlyMap<string, Operation>;
   run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
 }

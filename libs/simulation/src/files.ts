@@ -5,7 +5,7 @@ import type { Scheduler } from "./scheduler.ts";
 import type { SeededRandom } from "./seeded-random.ts";
 import { fingerprint, type Trace } from "./trace.ts";
 
-/** How a node died: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random part of the rest. */
+/** Death of a node: `kill` keeps what the operating system had, `power` keeps only what was synced plus a random part of the rest. */
 export type CrashMode = "kill" | "power";
 
 const READ_US = 30;

@@ -5,11 +5,11 @@ import type { KeyValueOperation } from "@concord/ports";
 export class DirtyEntry implements Keyed {
   readonly hash: number;
   readonly operation: KeyValueOperation;
-  /** Where it is but here: in the journal; nowhere, since a crash may take it back; in the journal, since a checkpoint left it there. */
+  /** Durable copy of the write: in the journal; none, since a crash may take it back; in the journal, since a checkpoint left it there. */
   readonly origin: "journalled" | "derived" | "left";
   /** Image of what the backing store has under the key, or the frozen entry that a checkpoint is putting there; undefined: not known. */
   base: number | DirtyEntry | undefined = undefined;
-  /** What the backing store has once its checkpoint has ended. */
+  /** Image of the backing store's value once its checkpoint has ended. */
   image: number | undefined = undefined;
 
   constructor(operation: KeyValueOperation, origin: DirtyEntry["origin"] = "journalled", hash: number = keyHash(operation.key)) {
@@ -22,14 +22,14 @@ export class DirtyEntry implements Keyed {
     return this.operation.key;
   }
 
-  /** As `compareBytes` of its key and `other`, without a view of the key. */
+  /** Compares its key with `other` as `compareBytes` does, without a view of the key. */
   compareKey(other: Uint8Array): number {
     const { operation } = this;
     return operation instanceof PlacedPut ? operation.compareKey(other) : compareBytes(operation.key, other);
   }
 }
 
-/** Undefined: deleted. */
+/** Value of the entry; undefined when it deletes. */
 export function valueOf({ operation }: DirtyEntry): Uint8Array | undefined {
   return operation.kind === "put" ? operation.value : undefined;
 }

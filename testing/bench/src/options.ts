@@ -2,7 +2,7 @@ import type { Engines } from "@concord/constellation";
 import type { TopologyName } from "./concord-load.ts";
 
 const KIB = 1024;
-const MIB = KIB * KIB;
+export const MIB = KIB * KIB;
 
 export interface Size {
   readonly name: string;
@@ -12,7 +12,7 @@ export interface Size {
   readonly keys: number;
 }
 
-/** What `--systems` names; "minio" is a peer, "ceph" is radosgw and a gateway of ours on the same cluster. */
+/** Names for `--systems`; "minio" is a peer, "ceph" is radosgw and a gateway of ours on the same cluster. */
 export const S3_SYSTEMS = ["floor", "reservation", "per-transaction", "off", "overwrites", "versions", "minio", "ceph"] as const;
 
 export type S3System = (typeof S3_SYSTEMS)[number];
@@ -25,10 +25,10 @@ export const SIZES: readonly Size[] = [
 
 export interface BenchOptions {
   readonly seconds: number;
-  /** Of soak. */
+  /** Duration of soak. */
   readonly minutes: number;
   readonly levels: readonly number[];
-  /** How Concord is run, one after the other. */
+  /** Topologies of Concord, run one after the other. */
   readonly topologies: readonly TopologyName[];
   readonly out: string | undefined;
   /** Ids of the window (dedup), rows (restart). */
@@ -37,14 +37,14 @@ export interface BenchOptions {
   readonly kills: number;
   /** Processes that only take CPU (soak). */
   readonly busy: number;
-  /** When a client opens at the standbys too, milliseconds (txn); its default when undefined. */
+  /** Delay, in milliseconds, after which a client opens at the standbys too (txn); its default when undefined. */
   readonly standbyDelayMs: number | undefined;
   /** Node names to profile; their .cpuprofile files are kept in this folder. */
   readonly profileFolder: string | undefined;
   /** Brokers of Kafka, host:port (dedup): its logs are there instead of on the disk. */
   readonly kafka: readonly string[];
-  /** What Concord's rows are in (txn). */
+  /** Engines that keep Concord's rows (txn). */
   readonly engines: Engines;
-  /** What s3 measures, and how long it overwrites. */
+  /** Systems and sizes that s3 measures, and the duration of its overwrites. */
   readonly s3: { readonly systems: readonly S3System[]; readonly sizes: readonly Size[]; readonly overwriteSeconds: number };
 }

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AccessKey, startConstellation, cpuSeconds, memoryMiB } from "@concord/constellation";
-import type { BenchOptions } from "./options.ts";
+import { MIB, type BenchOptions, type Size } from "./options.ts";
 import { closedLoop, type LoadResult } from "./load.ts";
 import { startMinio } from "./minio.ts";
 import { startRadosgw } from "./radosgw.ts";
@@ -14,10 +14,6 @@ import { machine, machineLine, renderTable, writeReport } from "./report.ts";
 import { collectionCost, measureOverwrites, overwriteConfig, overwriteTable, type OverwriteLine } from "./s3-overwrites.ts";
 import { S3Requests } from "./s3-requests.ts";
 import { measureVersions, VERSIONED_OPERATIONS, versionsCost, versionsTable, type VersionsCost, type VersionsLine } from "./s3-versions.ts";
-import { type Size } from "./options.ts";
-
-const KIB = 1024;
-const MIB = KIB * KIB;
 
 const MODES = ["reservation", "per-transaction", "off"] as const;
 const FLOOR = "node http, no work";

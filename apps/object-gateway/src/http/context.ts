@@ -35,9 +35,9 @@ export interface Context {
   readonly access: AccessReader;
   /** Length of a day of lifecycle rules. */
   readonly lifecycleDayMs: number;
-  /** Where events go; undefined: the tenant has no such target. */
+  /** Sink of events; undefined: the tenant has no such target. */
   readonly eventSink: (to: EventTarget) => MessageSink | undefined;
-  /** Of server side encryption. */
+  /** Keys of server side encryption. */
   readonly keys: KnownKeys;
 }
 

@@ -1,4 +1,4 @@
-/** Which keys the gateway was given. */
+/** Keys that the gateway was given. */
 export interface KnownKeys {
   readonly managed: "configured" | "none";
   /** Ids, the default first. */

@@ -356,7 +356,7 @@ export class FakeCluster {
     return { coordinators: COORDINATORS.map(node), storageProxies: PROXIES.map(node), groups, groupMapVersion: 1n, schemaVersion: 1n };
   }
 
-  /** As servers do: what is known is answered, it is read again for a caller that asks for more. */
+  /** Answers the known schema, and reads again for a caller that asks for a newer one, as servers do. */
   #schema(asked: bigint): GetSchemaResponseInit {
     const version = BigInt(1 + this.newTables.length);
     if (asked > version) throw new ConcordError("SCHEMA_BEHIND", `schema version ${asked} is not known here yet`);

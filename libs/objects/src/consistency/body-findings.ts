@@ -14,7 +14,7 @@ import type { Oid } from "@concord/ports";
 export interface DanglingReference {
   readonly partition: string;
   readonly rowKey: Uint8Array;
-  /** Undefined: a row that an object counts on, of a part or of its body, is not there, or not whole. */
+  /** Blob that is not there or not whole; undefined when a row is, of a part or of a body. */
   readonly oid: Oid | undefined;
   readonly reason: "absent" | "not sealed" | "another length" | "damaged" | "unreadable" | "no part row" | "no body row";
 }

@@ -1,7 +1,7 @@
 /** A mistake in production code that the simulation must find: proof that a clean run means something. */
 export interface SeededFault {
   readonly name: string;
-  /** What goes wrong, and the claim it breaks. */
+  /** The mistake, and the claim that it breaks. */
   readonly about: string;
   readonly scenario: string;
   /** No seed is known that finds it: searched by name only. Such a fault is a hole in the simulation, kept until it is closed. */
