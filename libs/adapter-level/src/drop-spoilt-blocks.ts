@@ -7,7 +7,7 @@ const INTERNAL_BYTES = 8;
 
 /**
  * Takes what is not what was written out of the tables in `folder`, a copy: LevelDB's own repair takes blocks as it reads them, a flipped value too. A spoilt block becomes zeros, which
- * hold no key; a table whose index is spoilt is removed. Returns what was taken, a line each, with the keys between which it lay.
+ * hold no key; a table whose index is spoilt is removed, and one without a sound block, on which that repair aborts the process. Returns what was taken, a line each, with the keys between which it lay.
  */
 export async function dropSpoiltBlocks(folder: string): Promise<readonly string[]> {
   const dropped: string[] = [];
@@ -21,11 +21,13 @@ export async function dropSpoiltBlocks(folder: string): Promise<readonly string[
         dropped.push(`all of the table ${name}, ${table.length} bytes`);
         continue;
       }
+      const sound = blocks.map((block) => isBlockSound(table, block));
       for (const [at, block] of blocks.entries()) {
-        if (isBlockSound(table, block)) continue;
+        if (sound[at] === true) continue;
         await file.write(Buffer.alloc(block.size), 0, block.size, block.offset);
         dropped.push(`keys ${rangeOf(blocks[at - 1], block)}, ${block.size} bytes of the table ${name}`);
       }
+      if (!sound.includes(true)) await rm(join(folder, name));
     } finally {
       await file.close();
     }
