@@ -11,8 +11,9 @@ import { startGateway } from "./gateway-program.ts";
 
 const HELP = `npm run clients -- [--only NAME]... [--record]
 
-Runs awscli, boto3, s3cmd, two generations of the AWS SDK for JavaScript, minio-js, minio-go, the AWS SDK for Go, rclone, restic and s3fs
-through an everyday script, each against a gateway of its own. rclone, restic and s3fs come from the system's packages, the others are downloaded and kept.
+Runs awscli, boto3, s3cmd, pyarrow (the AWS SDK for C++), obstore (Rust), two generations of the AWS SDK for JavaScript, minio-js, minio-go,
+the AWS SDK for Go, rclone, restic and s3fs through an everyday script, each against a gateway of its own. rclone, restic and s3fs come from the
+system's packages, the others are downloaded and kept.
 
   --only NAME  this client only; may be given several times
   --record     write what they used into testing/clients/src/s3/recorded.json
@@ -31,6 +32,11 @@ async function main(): Promise<number> {
   if (values.help === true) {
     console.log(HELP);
     return 0;
+  }
+  const unknown = values.only?.find((name) => !CLIENTS.some((client) => client.name === name));
+  if (unknown !== undefined) {
+    console.error(`--only ${unknown}: no client has this name. Names: ${CLIENTS.map(({ name }) => name).join(", ")}`);
+    return 1;
   }
   const before = recorded();
   const seen: Record<string, readonly string[]> = {};

@@ -1,4 +1,4 @@
-// awscli, boto3 and s3cmd, from PyPI.
+// awscli, boto3, s3cmd, pyarrow (C++) and obstore (Rust), from PyPI.
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -13,6 +13,8 @@ export const PYTHON_CLIENTS: readonly Client[] = [
   { name: "awscli", install: () => installed("awscli", useAwscli) },
   { name: "boto3", install: () => installed("boto3", useBoto3) },
   { name: "s3cmd", install: () => installed("s3cmd", useS3cmd) },
+  { name: "pyarrow", install: () => installed("pyarrow", usePyarrow) },
+  { name: "obstore", notItsOwn: ["CreateBucket"], install: () => installed("obstore", useObstore) },
 ];
 
 async function installed(
@@ -104,4 +106,22 @@ async function useS3cmd(python: Python, packages: string, { folder, address }: G
   assert.match(await s3cmd("gettagging", "s3://cmd"), /blue/);
   await s3cmd("del", "--recursive", "--force", "s3://cmd");
   await s3cmd("rb", "s3://cmd");
+}
+
+async function usePyarrow(python: Python, _packages: string, { folder, address }: GatewayProgram): Promise<void> {
+  const files = makeFiles(join(folder, "files"));
+  const back = join(folder, "back");
+  mkdirSync(back);
+  await python([join(SCRIPTS, "pyarrow_day.py"), address, files, back]);
+  assertSameFiles(back, files);
+}
+
+async function useObstore(python: Python, packages: string, { folder, address }: GatewayProgram): Promise<void> {
+  const files = makeFiles(join(folder, "files"));
+  const back = join(folder, "back");
+  mkdirSync(back);
+  // It makes no buckets.
+  await python([join(packages, "bin/aws"), "s3api", "create-bucket", "--bucket", "rust"]);
+  await python([join(SCRIPTS, "obstore_day.py"), `http://${address}`, files, back, "rust"]);
+  assertSameFiles(back, files);
 }
