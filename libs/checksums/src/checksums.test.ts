@@ -26,6 +26,31 @@ test("crc64nvme: published vectors of the NVM command set: the same numbers", ()
   assert.equal(crc64nvme(new Uint8Array(0)), 0n);
 });
 
+/** Bit by bit, from the definition. */
+function definedCrc64(bytes: Uint8Array): bigint {
+  let crc = 0xffffffffffffffffn;
+  for (const byte of bytes) {
+    crc ^= BigInt(byte);
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc & 1n) === 1n ? (crc >> 1n) ^ 0x9a6c9329ac4bc9b5n : crc >> 1n;
+  }
+  return crc ^ 0xffffffffffffffffn;
+}
+
+test("crc64nvme: every length up to three rounds of the braid, every alignment of shared memory: as defined", () => {
+  const memory = new Uint8Array(new SharedArrayBuffer(120)).map((_, at) => (at * 151 + 7) & 0xff);
+  for (let from = 0; from < 8; from += 1)
+    for (let length = 0; length <= 100; length += 1) {
+      const bytes = memory.subarray(from, from + length);
+      assert.equal(crc64nvme(bytes), definedCrc64(bytes), `${length} bytes from ${from}`);
+    }
+});
+
+test("crc64nvme: below, at and above the 64 KiB that are taken at once: as defined", () => {
+  const whole = Uint8Array.from({ length: 2 * 65_536 + 1 }, (_, at) => (at * 31) ^ (at >> 7));
+  for (const length of [65_535, 65_536, 65_537, 131_072, 131_073])
+    assert.equal(crc64nvme(whole.subarray(0, length)), definedCrc64(whole.subarray(0, length)), String(length));
+});
+
 const ONE_SHOT = {
   CRC32: (bytes: Uint8Array) => BigInt(crc32(bytes)),
   CRC32C: (bytes: Uint8Array) => BigInt(crc32c(bytes)),

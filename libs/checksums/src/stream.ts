@@ -1,5 +1,6 @@
 import { unreachable } from "@concord/runtime";
-import { crc32, crc32c, crc64nvme } from "./crc.ts";
+import { crc32, crc32c } from "./crc.ts";
+import { crc64nvme } from "./crc64.ts";
 
 export type CrcAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME";
 
