@@ -7,6 +7,7 @@ import { CassandraFailure } from "./failure.ts";
 
 import type { CassandraSession, OpenSession, Statement } from "./session.ts";
 import { SCHEMA_VERSION } from "./tables.ts";
+import { schemaSession } from "./test/schema-session.ts";
 
 const SETTINGS: Readonly<Record<string, string>> = {
   paxos_variant: "v2",
@@ -18,6 +19,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
 
 /** Nodes with the right settings and tables, each in the datacenter of its name. */
 function sessionOf(datacenters: readonly string[]): CassandraSession {
+  const schema = schemaSession.rows();
   const answer = { pageState: undefined, isApplied: true };
   return {
     nodes: () => datacenters.map((datacenter, at) => ({ address: `n${at}`, datacenter, isUp: true })),
@@ -25,7 +27,10 @@ function sessionOf(datacenters: readonly string[]): CassandraSession {
       query.includes("release_version")
         ? [{ release_version: "5.0.9" }]
         : Object.entries(SETTINGS).map(([name, value]) => ({ name, value })),
-    read: async ({ query }: Statement) => ({ ...answer, rows: [query.includes("system_schema") ? {} : { version: SCHEMA_VERSION }] }),
+    read: async ({ query }: Statement) => {
+      if (!query.includes("system_schema")) return { ...answer, rows: [{ version: SCHEMA_VERSION }] };
+      return schemaSession.read(schema, query);
+    },
     avoid: () => undefined,
     close: async () => undefined,
   } as unknown as CassandraSession;

@@ -2,6 +2,7 @@ import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend } from
 import { assert, ConcordError, StartWaits, type Environment, type TimestampUs } from "@concord/runtime";
 import { batchlogCopies, checkBatchlogCopies } from "./batchlog-copies.ts";
 import { cassandraBatches } from "./cassandra-batches.ts";
+import { CheckedKeyspace } from "./checked-keyspace.ts";
 import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
 import { CassandraMetadata } from "./cassandra-metadata.ts";
@@ -25,6 +26,7 @@ export interface CassandraBackendOptions extends Omit<SessionOptions, "clock" | 
 interface Serving {
   readonly session: CassandraSession;
   readonly checked: CheckedNodes;
+  readonly checkedKeyspace: CheckedKeyspace;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
@@ -63,12 +65,12 @@ export class CassandraBackend implements StorageBackend {
   }
 
   get ready(): boolean {
-    return this.#state.kind === "serving";
+    return this.#state.kind === "serving" && this.#state.checkedKeyspace.isRight;
   }
 
   /**
-   * Waits for a first node; then every node that is up is checked (TXC3), and the schema; says when batches have one copy of their log (LBC1). A step
-   * that fails because nodes do not answer, or too few do, is repeated until the stop.
+   * Waits for a first node; then every node that is up is checked (TXC3), the schema and the keyspace; says when batches have one copy of their log
+   * (LBC1). A step that fails because nodes do not answer, or too few do, is repeated until the stop.
    */
   start(signal: AbortSignal): Promise<void> {
     assert(this.#starting === undefined, "a backend starts once");
@@ -82,17 +84,20 @@ export class CassandraBackend implements StorageBackend {
     const { clock, log, metrics, startWaits = new StartWaits(environment) } = environment;
     const session = await this.#connect(startWaits, signal);
     const checked = new CheckedNodes({ session, clock, log, metrics, onFailed: this.#options.onFailed });
+    const checkedKeyspace = new CheckedKeyspace({ session, keyspace, clock, log, metrics });
     try {
       await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal });
       await startWaits.until(`Concord's tables in the keyspace ${keyspace}`, () => checkSchema(session, keyspace), { signal });
+      await startWaits.until(`the settings of the keyspace ${keyspace}`, () => checkedKeyspace.checkAtStart(), { signal });
       checkBatchlogCopies(session, this.#options.datacenter, log);
       signal.throwIfAborted();
     } catch (thrown) {
+      checkedKeyspace.stop();
       await session.close();
       signal.throwIfAborted();
       throw thrown;
     }
-    this.#state = { kind: "serving", ...this.#open(session, checked) };
+    this.#state = { kind: "serving", ...this.#open(session, checked), checkedKeyspace };
   }
 
   async purge(beforeMs: number): Promise<number> {
@@ -111,6 +116,7 @@ export class CassandraBackend implements StorageBackend {
     this.#state = { kind: "stopped" };
     if (state.kind === "serving") {
       state.checked.stop();
+      state.checkedKeyspace.stop();
       await state.session.close();
     }
     await this.#starting?.catch(() => undefined);
@@ -136,7 +142,7 @@ export class CassandraBackend implements StorageBackend {
     if (this.#state.kind === "serving") await this.#state.checked.cameUp(address);
   }
 
-  #open(session: CassandraSession, checked: CheckedNodes): Serving {
+  #open(session: CassandraSession, checked: CheckedNodes): Omit<Serving, "checkedKeyspace"> {
     const { keyspace, datacenter, environment, drawTimestampUs, writeTimeoutMs } = this.#options;
     const { clock, random, checksum, log, metrics, failpoint } = environment;
     const target = { session, keyspace, batchBytesMax: () => checked.batchBytesMax };

@@ -68,6 +68,10 @@ export const SCHEMA_TIMEOUT_MS = 30_000;
 export const CONNECT_TIMEOUT_MS = 5_000;
 /** A node with wrong settings is asked again after it. */
 export const CHECK_AGAIN_MS = 30_000;
+/** The keyspace is checked again after it. */
+export const KEYSPACE_CHECK_MS = 60_000;
+/** Copies of each row in all datacenters: with fewer no quorum is left when one is lost. */
+export const REPLICAS_MIN = 3;
 /** Nodes that are up and may have wrong settings: of three replicas one, so that each quorum has a right one. */
 export const WRONG_NODES_MAX = 1;
 

@@ -7,4 +7,10 @@ export const CASSANDRA_METRICS = [
     help: "Cassandra nodes that came back with settings that lose data; they coordinate nothing of this process.",
     labels: [],
   },
+  {
+    name: "cassandra_keyspace_faults",
+    kind: "gauge",
+    help: "Faults of the keyspace: losing, because of which acknowledged data can be lost (the node is not ready); weak, fewer than three copies.",
+    labels: ["kind"],
+  },
 ] as const satisfies readonly MetricDefinition[];

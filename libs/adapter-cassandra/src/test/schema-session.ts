@@ -1,0 +1,44 @@
+import type { Answer, ResultRow } from "../session.ts";
+import { tablesOf } from "../keyspace-checks.ts";
+import { ROWS_GC_GRACE_SECONDS } from "../limits.ts";
+
+type Row = Record<string, ResultRow[string]>;
+
+/** What system_schema has of one keyspace; a test alters it. */
+export interface SchemaRows {
+  readonly keyspaces: Row[];
+  readonly tables: Row[];
+  readonly columns: Row[];
+}
+
+/** As the driver gives it. */
+function replicationOf(replicas: Readonly<Record<string, string>>): ResultRow[string] {
+  return new Map([["class", "NetworkTopologyStrategy"], ...Object.entries(replicas)]) as never;
+}
+
+/** As `schema apply` makes it, with three copies. */
+function rows(): SchemaRows {
+  const made = tablesOf("concord");
+  return {
+    keyspaces: [{ durable_writes: true, replication: replicationOf({ dc1: "3" }) }],
+    tables: made.map(({ name }) => ({ table_name: name, gc_grace_seconds: ROWS_GC_GRACE_SECONDS, default_time_to_live: 0 })),
+    columns: made.flatMap(({ name, columns }) =>
+      [...columns].map(([column, shape]) => {
+        const [, type, kind, position] = /^(.+) (regular|partition_key|clustering) ?(\d*)$/.exec(shape)!;
+        return { table_name: name, column_name: column, type: type!, kind: kind!, position: position === "" ? -1 : Number(position) };
+      }),
+    ),
+  };
+}
+
+/** The answer to a read of system_schema. */
+function read(from: SchemaRows, query: string): Answer {
+  const [, table] = /FROM system_schema\.(\w+)/.exec(query) ?? [];
+  return { rows: from[table as keyof SchemaRows], pageState: undefined, isApplied: true };
+}
+
+const table = (from: SchemaRows, name: string): Row => from.tables.find((row) => row["table_name"] === name)!;
+const column = (from: SchemaRows, name: string, of: string): Row =>
+  from.columns.find((row) => row["table_name"] === name && row["column_name"] === of)!;
+
+export const schemaSession = { replicationOf, rows, read, table, column };
