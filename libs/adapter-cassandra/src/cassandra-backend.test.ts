@@ -20,6 +20,8 @@ const SETTINGS: Readonly<Record<string, string>> = {
 /** Nodes with the right settings and tables, each in the datacenter of its name. */
 function sessionOf(datacenters: readonly string[]): CassandraSession {
   const schema = schemaSession.rows();
+  const copies = (datacenter: string): string => String(datacenters.filter((name) => name === datacenter).length);
+  schema.keyspaces[0]!["replication"] = schemaSession.replicationOf(Object.fromEntries(datacenters.map((name) => [name, copies(name)])));
   const answer = { pageState: undefined, isApplied: true };
   return {
     nodes: () => datacenters.map((datacenter, at) => ({ address: `n${at}`, datacenter, isUp: true })),

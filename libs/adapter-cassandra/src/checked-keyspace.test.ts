@@ -5,9 +5,17 @@ import { silentLog, silentMetrics, type Clock } from "@concord/runtime";
 import { CheckedKeyspace } from "./checked-keyspace.ts";
 import { CassandraFailure } from "./failure.ts";
 import { tablesOf } from "./keyspace-checks.ts";
-import { KEYSPACE_CHECK_MS } from "./limits.ts";
-import type { Answer, Statement } from "./session.ts";
+import { KEYSPACE_CHECK_MS, KEYSPACE_SECOND_LOOK_MS } from "./limits.ts";
+import type { Answer, CassandraNode, Statement } from "./session.ts";
 import { schemaSession, type SchemaRows } from "./test/schema-session.ts";
+
+function nodesOf(counts: Readonly<Record<string, number>>): readonly CassandraNode[] {
+  return Object.entries(counts).flatMap(([datacenter, count]) =>
+    Array.from({ length: count }, (_, at) => ({ address: `${datacenter}-${at}`, datacenter, isUp: at > 0 })),
+  );
+}
+
+const UNANSWERED = new CassandraFailure("unavailable", "no node answers");
 
 /** A check under the test's clock. */
 function fixture() {
@@ -15,21 +23,22 @@ function fixture() {
   const lines: string[] = [];
   const gauges = new Map<string, number>();
   let tick: (() => void) | undefined;
-  let isLost = false;
+  let tickMs = 0;
+  let lost: CassandraFailure | undefined;
+  let nodes: readonly CassandraNode[] = nodesOf({ dc1: 3, dc2: 3, dc3: 3 });
   const log = (level: string) => (message: string, fields?: object) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const clock = {
     setTimer: (delayMs: number, run: () => void) => {
-      assert.equal(delayMs, KEYSPACE_CHECK_MS);
-      tick = run;
+      [tick, tickMs] = [run, delayMs];
       return { cancel: () => (tick = undefined) };
     },
   } as unknown as Clock;
   const read = async ({ query }: Statement): Promise<Answer> => {
-    if (isLost) throw new CassandraFailure("unavailable", "no node answers");
+    if (lost !== undefined) throw lost;
     return schemaSession.read(rows, query);
   };
   const checked = new CheckedKeyspace({
-    session: { read },
+    session: { read, nodes: () => nodes },
     keyspace: "concord",
     clock,
     log: { ...silentLog, info: log("info"), warn: log("warn"), error: log("error") },
@@ -40,9 +49,17 @@ function fixture() {
     lines,
     gauges,
     checked,
-    lose: (lost: boolean) => void (isLost = lost),
+    lose: (failure: CassandraFailure | undefined) => void (lost = failure),
+    have: (now: readonly CassandraNode[]) => void (nodes = now),
     isWatching: () => tick !== undefined,
-    minute: async () => {
+    /** Begins the check that is due and does not wait for it. */
+    begin: () => {
+      const run = tick!;
+      tick = undefined;
+      run();
+    },
+    next: async (delayMs: number) => {
+      assert.equal(tickMs, delayMs);
       const run = tick!;
       tick = undefined;
       run();
@@ -61,6 +78,7 @@ test("[TXC3] keyspace check: as schema apply makes it: right, nothing is logged"
     [
       ["losing", 0],
       ["weak", 0],
+      ["unchecked", 0],
     ],
   );
 });
@@ -88,6 +106,11 @@ const LOSING: readonly (readonly [string, (rows: SchemaRows) => void, RegExp])[]
   ]),
   ["clustering is swapped", (rows) => void (schemaSession.column(rows, "group_log", "kind")["position"] = 1), /column kind of concord/],
   [
+    "clustering descends",
+    (rows) => void (schemaSession.column(rows, "rows", "clustering")["clustering_order"] = "desc"),
+    /clustering 0 desc/,
+  ],
+  [
     "cells is dropped",
     ({ columns }) =>
       void columns.splice(
@@ -100,59 +123,123 @@ const LOSING: readonly (readonly [string, (rows: SchemaRows) => void, RegExp])[]
 
 for (const [situation, alter, message] of LOSING) {
   test(`[TXC3] keyspace check: ${situation}: the start is refused with what to change`, async () => {
-    const { rows, checked, isWatching } = fixture();
+    const { rows, checked, gauges, isWatching } = fixture();
     alter(rows);
     await assert.rejects(checked.checkAtStart(), { code: "INTERNAL", applied: "no", message });
+    assert.ok(gauges.get("losing")! > 0);
     assert.ok(!isWatching());
   });
 }
 
 test("keyspace check: altered while it serves: not ready and logged once, ready again when it is right", async () => {
-  const { rows, checked, lines, gauges, minute } = fixture();
+  const { rows, checked, lines, gauges, next } = fixture();
   await checked.checkAtStart();
   rows.keyspaces[0]!["durable_writes"] = false;
-  await minute();
-  await minute();
+  await next(KEYSPACE_CHECK_MS);
+  await next(KEYSPACE_SECOND_LOOK_MS);
+  assert.ok(!checked.isRight);
+  await next(KEYSPACE_CHECK_MS);
   assert.ok(!checked.isRight);
   assert.equal(gauges.get("losing"), 1);
   assert.equal(lines.length, 1);
   assert.match(lines[0]!, /^error .*ALTER KEYSPACE concord WITH durable_writes = true/);
   rows.keyspaces[0]!["durable_writes"] = true;
-  await minute();
+  await next(KEYSPACE_CHECK_MS);
   assert.ok(checked.isRight);
   assert.equal(gauges.get("losing"), 0);
   assert.match(lines.at(-1)!, /^info .*right again/);
 });
 
-test("keyspace check: unanswered while it serves: what is known stays, and it is checked again", async () => {
-  const { rows, checked, lines, lose, minute } = fixture();
+test("keyspace check: one look meets a node with the schema of before: the second does not, it stays ready and nothing is logged", async () => {
+  const { rows, checked, lines, next } = fixture();
   await checked.checkAtStart();
-  lose(true);
-  await minute();
+  for (const round of [1, 2]) {
+    const there = rows.tables.pop()!;
+    await next(KEYSPACE_CHECK_MS);
+    rows.tables.push(there);
+    await next(KEYSPACE_SECOND_LOOK_MS);
+    assert.ok(checked.isRight, `round ${round}`);
+  }
+  assert.deepEqual(lines, []);
+});
+
+test("keyspace check: unanswered while it serves: what is known stays, is counted, and it is checked again", async () => {
+  const { rows, checked, lines, gauges, lose, next } = fixture();
+  await checked.checkAtStart();
+  lose(UNANSWERED);
+  await next(KEYSPACE_CHECK_MS);
   assert.ok(checked.isRight);
+  assert.equal(gauges.get("unchecked"), 1);
   assert.match(lines.at(-1)!, /^warn .*could not be checked/);
-  lose(false);
+  lose(undefined);
   rows.keyspaces[0]!["durable_writes"] = false;
-  await minute();
+  await next(KEYSPACE_CHECK_MS);
+  lose(UNANSWERED);
+  await next(KEYSPACE_SECOND_LOOK_MS);
+  assert.ok(checked.isRight);
+  lose(undefined);
+  await next(KEYSPACE_CHECK_MS);
   assert.ok(!checked.isRight);
-  lose(true);
-  await minute();
+  assert.equal(gauges.get("unchecked"), 0);
+  lose(UNANSWERED);
+  await next(KEYSPACE_CHECK_MS);
   assert.ok(!checked.isRight);
 });
 
-test("keyspace check: fewer than three copies: serves, is logged and counted", async () => {
+test("keyspace check: unanswered, or refused, at the start: retryable, or INTERNAL with what the role must be granted; no timer is left", async () => {
+  const { checked, lose, isWatching } = fixture();
+  lose(UNANSWERED);
+  await assert.rejects(checked.checkAtStart(), { code: "REPLICAS_UNAVAILABLE" });
+  lose(new CassandraFailure("refused", "User concord has no SELECT permission on <table system_schema.keyspaces>"));
+  await assert.rejects(checked.checkAtStart(), {
+    code: "INTERNAL",
+    applied: "no",
+    message: /system_schema must be readable.*no SELECT permission/,
+  });
+  assert.ok(!isWatching());
+});
+
+test("keyspace check: stopped while a check is under way: nothing is logged or counted, no timer is left", async () => {
+  for (const failure of [undefined, UNANSWERED]) {
+    const { rows, checked, lines, gauges, lose, isWatching, begin } = fixture();
+    await checked.checkAtStart();
+    rows.keyspaces[0]!["replication"] = schemaSession.replicationOf({ dc1: "1" });
+    lose(failure);
+    begin();
+    checked.stop();
+    for (let turn = 0; turn < 10; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    assert.ok(!isWatching());
+    assert.deepEqual(lines, []);
+    assert.deepEqual([gauges.get("weak"), gauges.get("unchecked")], [0, 0]);
+  }
+});
+
+test("keyspace check: fewer than three copies that last, or more than a datacenter has nodes: serves, is logged and counted", async () => {
   for (const [replicas, isWeak] of [
-    [{ dc1: "1" }, true],
-    [{ replication_factor: "2" }, true],
-    [{ dc1: "1", dc2: "1", dc3: "1" }, false],
-    [{ dc1: "3/1" }, false],
+    [{ dc1: "1" }, /fewer than 3 copies/],
+    [{ replication_factor: "2" }, /fewer than 3 copies/],
+    [{ dc1: "3/1" }, /dc1: 2: with fewer than 3 copies/],
+    [{ dc1: "3", dc4: "3" }, /dc4: 3, where 0 nodes are/],
+    [{ dc1: "5" }, /dc1: 5, where 3 nodes are/],
+    [{ replication_factor: "10" }, /where 9 nodes are/],
+    [{ dc1: "1", dc2: "1", dc3: "1" }, undefined],
+    [{ replication_factor: "3" }, undefined],
   ] as const) {
     const { rows, checked, lines, gauges } = fixture();
     rows.keyspaces[0]!["replication"] = schemaSession.replicationOf(replicas);
     await checked.checkAtStart();
     assert.ok(checked.isRight);
-    assert.equal(gauges.get("weak"), isWeak ? 1 : 0);
-    assert.equal(lines.length, isWeak ? 1 : 0);
-    if (isWeak) assert.match(lines[0]!, /^warn .*fewer than 3 copies/);
+    assert.equal(gauges.get("weak"), isWeak === undefined ? 0 : 1);
+    assert.equal(lines.length, isWeak === undefined ? 0 : 1);
+    if (isWeak !== undefined) assert.match(lines[0]!, isWeak);
   }
+});
+
+test("keyspace check: a node is gone for good while it serves: the copies it had are weak, and ready", async () => {
+  const { checked, lines, have, next } = fixture();
+  await checked.checkAtStart();
+  have(nodesOf({ dc1: 2 }));
+  await next(KEYSPACE_CHECK_MS);
+  assert.ok(checked.isRight);
+  assert.match(lines.at(-1)!, /^warn .*dc1: 3, where 2 nodes are/);
 });

@@ -1,21 +1,25 @@
 import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { keyspaceFaults } from "./keyspace-checks.ts";
-import { KEYSPACE_CHECK_MS } from "./limits.ts";
+import { keyspaceFaults, type KeyspaceFaults } from "./keyspace-checks.ts";
+import { KEYSPACE_CHECK_MS, KEYSPACE_SECOND_LOOK_MS } from "./limits.ts";
 import type { CassandraSession } from "./session.ts";
 
 export interface CheckedKeyspaceOptions {
-  readonly session: Pick<CassandraSession, "read">;
+  readonly session: Pick<CassandraSession, "read" | "nodes">;
   readonly keyspace: string;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** Checks the keyspace at the start and each minute: it can be altered by others at any time. */
+/**
+ * Checks the keyspace at the start and each minute: it can be altered by others at any time. While it serves, a fault counts once a second look
+ * has it too: a node that has just come up answers from the schema it had before.
+ */
 export class CheckedKeyspace {
   readonly #options: CheckedKeyspaceOptions;
   #faults = "";
   #isRight = true;
+  #isSecondLook = false;
   #timer: Timer | undefined;
   #isStopped = false;
 
@@ -30,13 +34,15 @@ export class CheckedKeyspace {
 
   /** Rejects with INTERNAL and all faults when the keyspace loses data; one with few copies is logged. */
   async checkAtStart(): Promise<void> {
-    const { keyspace } = this.#options;
-    const losing = await this.#check();
-    if (losing.length > 0)
-      throw new ConcordError("INTERNAL", `Cassandra keyspace ${keyspace} cannot keep Concord's data:\n${losing.join("\n")}`, {
+    const { session, keyspace } = this.#options;
+    const faults = await keyspaceFaults(session, keyspace);
+    this.#count(faults);
+    if (faults.losing.length > 0)
+      throw new ConcordError("INTERNAL", `Cassandra keyspace ${keyspace} cannot keep Concord's data:\n${faults.losing.join("\n")}`, {
         applied: "no",
       });
-    this.#schedule();
+    this.#logChange(faults);
+    this.#schedule(KEYSPACE_CHECK_MS);
   }
 
   stop(): void {
@@ -44,36 +50,45 @@ export class CheckedKeyspace {
     this.#timer?.cancel();
   }
 
-  #schedule(): void {
-    if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(KEYSPACE_CHECK_MS, () => void this.#checkAgain());
+  #schedule(delayMs: number): void {
+    if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(delayMs, () => void this.#checkAgain());
   }
 
   /** Never rejects. */
   async #checkAgain(): Promise<void> {
+    const { session, keyspace, log, metrics } = this.#options;
     try {
-      await this.#check();
+      const faults = await keyspaceFaults(session, keyspace);
+      if (this.#isStopped) return;
+      const isFirstSight = faults.losing.length > 0 && this.#isRight && !this.#isSecondLook;
+      this.#isSecondLook = isFirstSight;
+      if (isFirstSight) return this.#schedule(KEYSPACE_SECOND_LOOK_MS);
+      this.#count(faults);
+      this.#isRight = faults.losing.length === 0;
+      this.#logChange(faults);
     } catch (thrown) {
       if (this.#isStopped) return;
-      this.#options.log.warn("the Cassandra keyspace could not be checked", { reason: toConcordError(thrown).message });
+      metrics.gauge("cassandra_keyspace_faults", 1, { kind: "unchecked" });
+      log.warn("the Cassandra keyspace could not be checked: what the last check found counts", { reason: toConcordError(thrown).message });
     }
-    this.#schedule();
+    this.#schedule(KEYSPACE_CHECK_MS);
   }
 
-  async #check(): Promise<readonly string[]> {
-    const { session, keyspace, log, metrics } = this.#options;
-    const { losing, weak } = await keyspaceFaults(session, keyspace);
-    if (this.#isStopped) return losing;
+  #count({ losing, weak }: KeyspaceFaults): void {
+    const { metrics } = this.#options;
     metrics.gauge("cassandra_keyspace_faults", losing.length, { kind: "losing" });
     metrics.gauge("cassandra_keyspace_faults", weak.length, { kind: "weak" });
-    this.#isRight = losing.length === 0;
-    const faults = [...losing, ...weak].join("\n");
-    // Logged when they change, not each minute.
-    if (faults === this.#faults) return losing;
-    this.#faults = faults;
-    if (losing.length > 0)
-      log.error("the Cassandra keyspace loses data: this node is not ready until it is right", { keyspace, reason: faults });
-    else if (weak.length > 0) log.warn("the Cassandra keyspace has too few copies", { keyspace, reason: faults });
+    metrics.gauge("cassandra_keyspace_faults", 0, { kind: "unchecked" });
+  }
+
+  /** Faults are logged when they change, not each minute. */
+  #logChange({ losing, weak }: KeyspaceFaults): void {
+    const { keyspace, log } = this.#options;
+    const reason = [...losing, ...weak].join("\n");
+    if (reason === this.#faults) return;
+    this.#faults = reason;
+    if (losing.length > 0) log.error("the Cassandra keyspace loses data: this node is not ready until it is right", { keyspace, reason });
+    else if (weak.length > 0) log.warn("the Cassandra keyspace has too few copies", { keyspace, reason });
     else log.info("the Cassandra keyspace is right again", { keyspace });
-    return losing;
   }
 }

@@ -1,7 +1,7 @@
 import { assert, ConcordError } from "@concord/runtime";
 import { failureOf } from "./failure.ts";
 import { CHECK_TIMEOUT_MS, OUTCOMES_GC_GRACE_SECONDS, REPLICAS_MIN, ROWS_GC_GRACE_SECONDS } from "./limits.ts";
-import type { CassandraSession, Column, ResultRow } from "./session.ts";
+import type { CassandraNode, CassandraSession, Column, ResultRow } from "./session.ts";
 import { MIGRATIONS } from "./tables.ts";
 
 /** What is wrong with a keyspace, one line each: what was found, what it must be, the statement that changes it. */
@@ -14,12 +14,12 @@ export interface KeyspaceFaults {
 
 interface Table {
   readonly name: string;
-  /** Column to "type kind position", as system_schema has them. */
+  /** Column to its type, kind, position and order, as system_schema has them. */
   readonly columns: ReadonlyMap<string, string>;
 }
 
 /** Reads what Cassandra has. INTERNAL when it refuses, REPLICAS_UNAVAILABLE when it does not answer. */
-export async function keyspaceFaults(session: Pick<CassandraSession, "read">, keyspace: string): Promise<KeyspaceFaults> {
+export async function keyspaceFaults(session: Pick<CassandraSession, "read" | "nodes">, keyspace: string): Promise<KeyspaceFaults> {
   const select = async (columns: string, from: string): Promise<readonly ResultRow[]> => {
     const query = `SELECT ${columns} FROM system_schema.${from} WHERE keyspace_name = ?`;
     const answer = await session
@@ -29,10 +29,10 @@ export async function keyspaceFaults(session: Pick<CassandraSession, "read">, ke
   };
   const [found] = await select("durable_writes, replication", "keyspaces");
   const tables = await select("table_name, gc_grace_seconds, default_time_to_live", "tables");
-  const columns = await select("table_name, column_name, type, kind, position", "columns");
+  const columns = await select("table_name, column_name, type, kind, position, clustering_order", "columns");
   return {
     losing: [...durabilityFaults(keyspace, found), ...tablesOf(keyspace).flatMap((table) => tableFaults(keyspace, table, tables, columns))],
-    weak: replicationFaults(keyspace, found),
+    weak: replicationFaults(keyspace, found, session.nodes()),
   };
 }
 
@@ -43,17 +43,34 @@ function durabilityFaults(keyspace: string, found: ResultRow | undefined): reado
   return [`durable_writes of keyspace ${keyspace} is false: what is acknowledged is lost when its nodes end: ${statement}`];
 }
 
-function replicationFaults(keyspace: string, found: ResultRow | undefined): readonly string[] {
+function replicationFaults(keyspace: string, found: ResultRow | undefined, nodes: readonly CassandraNode[]): readonly string[] {
+  if (found === undefined) return [];
   // The driver gives a map's values as they are declared: text here.
-  const replication = (found?.["replication"] ?? new Map()) as unknown as ReadonlyMap<string, string>;
-  const counts = [...replication].filter(([name]) => name !== "class").map(([name, text]) => ({ name, count: parseInt(text, 10) }));
-  if (counts.reduce((sum, { count }) => sum + count, 0) >= REPLICAS_MIN) return [];
-  const shown = counts.map(({ name, count }) => `${name}: ${count}`).join(", ") || "none";
-  return [
-    `replication of keyspace ${keyspace} is ${shown}: with fewer than ${REPLICAS_MIN} copies one lost node stops it or loses what is ` +
-      `acknowledged: ALTER KEYSPACE ${keyspace} WITH replication = {'class': 'NetworkTopologyStrategy', DATACENTER: ${REPLICAS_MIN}}, ` +
-      `then nodetool repair --full ${keyspace} on each node`,
-  ];
+  const replication = found["replication"] as unknown as ReadonlyMap<string, string>;
+  const counts = [...replication].filter(([name]) => name !== "class").map(([name, text]) => ({ name, count: copiesOf(text) }));
+  const alter = `ALTER KEYSPACE ${keyspace} WITH replication = {'class': 'NetworkTopologyStrategy', DATACENTER: ${REPLICAS_MIN}}, then nodetool repair --full ${keyspace} on each node`;
+  const faults: string[] = [];
+  if (counts.reduce((sum, { count }) => sum + count, 0) < REPLICAS_MIN) {
+    const shown = counts.map(({ name, count }) => `${name}: ${count}`).join(", ") || "none";
+    faults.push(
+      `replication of keyspace ${keyspace} is ${shown}: with fewer than ${REPLICAS_MIN} copies one lost node stops it or loses what is acknowledged: ${alter}`,
+    );
+  }
+  for (const { name, count } of counts) {
+    // SimpleStrategy places its copies without regard to datacenters.
+    const there = nodes.filter(({ datacenter }) => name === "replication_factor" || datacenter === name).length;
+    if (count > there)
+      faults.push(
+        `replication of keyspace ${keyspace} has ${name}: ${count}, where ${there} nodes are: each quorum counts copies that no node has: add nodes, or ${alter}`,
+      );
+  }
+  return faults;
+}
+
+/** "3", or "3/1" where one of three is transient: it keeps what is written only until the others have it. */
+function copiesOf(text: string): number {
+  const [all, transient = 0] = text.split("/").map(Number);
+  return all! - transient;
 }
 
 function tableFaults(
@@ -88,7 +105,9 @@ function tableFaults(
 
 function shapeOf(row: ResultRow): string {
   const [type, kind] = [textOf(row["type"]), textOf(row["kind"])];
-  return kind === "regular" ? `${type} regular` : `${type} ${kind} ${Number(row["position"])}`;
+  if (kind === "regular") return `${type} regular`;
+  const position = `${type} ${kind} ${Number(row["position"])}`;
+  return kind === "clustering" ? `${position} ${textOf(row["clustering_order"])}` : position;
 }
 
 function textOf(column: Column): string {
@@ -113,11 +132,11 @@ function columnOf(definition: string, keys: readonly string[]): [string, string]
   const space = definition.indexOf(" ");
   const [name, type] = [definition.slice(0, space), definition.slice(space + 1)];
   const at = keys.indexOf(name);
-  return [name, at < 0 ? `${type} regular` : at === 0 ? `${type} partition_key 0` : `${type} clustering ${at - 1}`];
+  return [name, at < 0 ? `${type} regular` : at === 0 ? `${type} partition_key 0` : `${type} clustering ${at - 1} asc`];
 }
 
 function rethrow(keyspace: string, thrown: unknown): never {
   const failure = failureOf(thrown);
-  const message = `keyspace ${keyspace} could not be checked: ${failure.message}`;
+  const message = `keyspace ${keyspace} could not be checked, system_schema must be readable for Concord's role: ${failure.message}`;
   throw new ConcordError(failure.kind === "refused" ? "INTERNAL" : "REPLICAS_UNAVAILABLE", message, { applied: "no", cause: failure });
 }

@@ -68,8 +68,9 @@ export const SCHEMA_TIMEOUT_MS = 30_000;
 export const CONNECT_TIMEOUT_MS = 5_000;
 /** A node with wrong settings is asked again after it. */
 export const CHECK_AGAIN_MS = 30_000;
-/** The keyspace is checked again after it. */
+/** Pause between two checks of the keyspace, and before a fault that was found is looked for once more: nodes agree on a schema within seconds. */
 export const KEYSPACE_CHECK_MS = 60_000;
+export const KEYSPACE_SECOND_LOOK_MS = 5_000;
 /** Copies of each row in all datacenters: with fewer no quorum is left when one is lost. */
 export const REPLICAS_MIN = 3;
 /** Nodes that are up and may have wrong settings: of three replicas one, so that each quorum has a right one. */

@@ -24,8 +24,15 @@ function rows(): SchemaRows {
     tables: made.map(({ name }) => ({ table_name: name, gc_grace_seconds: ROWS_GC_GRACE_SECONDS, default_time_to_live: 0 })),
     columns: made.flatMap(({ name, columns }) =>
       [...columns].map(([column, shape]) => {
-        const [, type, kind, position] = /^(.+) (regular|partition_key|clustering) ?(\d*)$/.exec(shape)!;
-        return { table_name: name, column_name: column, type: type!, kind: kind!, position: position === "" ? -1 : Number(position) };
+        const [, type, kind, position] = /^(.+) (regular|partition_key|clustering) ?(\d*)( asc)?$/.exec(shape)!;
+        return {
+          table_name: name,
+          column_name: column,
+          type: type!,
+          kind: kind!,
+          position: position === "" ? -1 : Number(position),
+          clustering_order: kind === "clustering" ? "asc" : "none",
+        };
       }),
     ),
   };
