@@ -1,7 +1,8 @@
 import { lstat, open, readdir, type FileHandle } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { crc32c } from "@concord/checksums";
 import { ConcordError } from "@concord/runtime";
+import { isMaskOf } from "./masked-crc.ts";
 
 /*
  * LevelDB's table files: blocks, each followed by a type (1 byte) and a masked CRC32C of both (4 bytes, little-endian); a footer of 48 bytes:
@@ -10,7 +11,6 @@ import { ConcordError } from "@concord/runtime";
 const FOOTER_BYTES = 48;
 const TRAILER_BYTES = 5;
 const MAGIC = 0xdb4775248b80fb57n;
-const MASK_DELTA = 0xa282ead8;
 export const TABLE = /\.(ldb|sst)$/;
 
 interface Handle {
@@ -27,6 +27,7 @@ export interface DataBlock extends Handle {
 export interface Suspect {
   readonly path: string;
   readonly file: FileHandle;
+  readonly damage: ConcordError;
 }
 
 /**
@@ -41,11 +42,19 @@ export async function findSuspects(folder: string, suspects: Suspect[]): Promise
     const path = join(folder, name);
     const file = await openIfThere(path);
     if (file === undefined) continue;
-    suspects.push({ path, file });
-    if ((await damageOf(path, file)) !== undefined) continue;
-    suspects.pop();
-    await file.close();
+    let damage: ConcordError | undefined;
+    try {
+      damage = await damageOf(path, file);
+    } finally {
+      if (damage === undefined) await file.close();
+    }
+    if (damage !== undefined) suspects.push({ path, file, damage });
   }
+}
+
+/** The first suspect that is one of `tables`, the numbers of those that the store is made of. */
+export function damagedOneOf(suspects: readonly Suspect[], tables: ReadonlySet<number> | undefined): ConcordError | undefined {
+  return suspects.find(({ path }) => tables?.has(Number.parseInt(basename(path), 10)) === true)?.damage;
 }
 
 /**
@@ -184,8 +193,7 @@ function blockAt(path: string, table: Buffer, { offset, size }: Handle): Buffer 
   if (offset + size + TRAILER_BYTES > table.length) throw damaged(path, "names a block behind its end");
   const end = offset + size;
   const crc = crc32c(table.subarray(offset, end + 1));
-  const masked = (((crc >>> 15) | (crc << 17)) + MASK_DELTA) >>> 0;
-  if (table.readUInt32LE(end + 1) !== masked) throw damaged(path, `has a spoilt block at ${offset}`);
+  if (!isMaskOf(table.readUInt32LE(end + 1), crc)) throw damaged(path, `has a spoilt block at ${offset}`);
   return table.subarray(offset, end);
 }
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { ConcordError } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { Level } from "level";
-import { findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
+import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
 import { ManifestEvidence } from "./manifest-evidence.ts";
 
 /** On Node `level` is classic-level, whose ranges can be compacted. */
@@ -37,7 +37,8 @@ const BELOW_ALL = new Uint8Array();
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
- * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written.
+ * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written;
+ * the store's files are as they were before the call, so that a repair finds what is damaged.
  */
 export async function openLevel(folder: string): Promise<BackingStore> {
   const suspects: Suspect[] = [];
@@ -47,6 +48,11 @@ export async function openLevel(folder: string): Promise<BackingStore> {
     await makeFolder(folder);
     evidence = await ManifestEvidence.of(folder);
     await findSuspects(folder, suspects);
+    const damage = damagedOneOf(suspects, suspects.length === 0 ? undefined : evidence.tables());
+    if (damage !== undefined) {
+      await requireLock(folder);
+      throw damage;
+    }
     database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
     await database.open();
     if ((await refuseSuspects(suspects)) === "unsure") evidence.doubt();
@@ -64,6 +70,20 @@ export async function openLevel(folder: string): Promise<BackingStore> {
     for (const { file } of suspects) await file.close();
   }
   return new LevelBackingStore(database, evidence);
+}
+
+/**
+ * Rejects when another process has the store, as an opening does, and gives the lock back. LevelDB takes the lock before it finds that there is, or is
+ * not, a store, and changes nothing: an opening would begin to compact a damaged table, and the tables that a compaction writes have sound checksums.
+ */
+async function requireLock(folder: string): Promise<void> {
+  const database = new Level<Uint8Array, Uint8Array>(folder, { ...OPTIONS, createIfMissing: false, errorIfExists: true });
+  try {
+    await database.open();
+    await database.close();
+  } catch (thrown) {
+    if ((thrown as { readonly cause?: { readonly code?: string } }).cause?.code === "LEVEL_LOCKED") throw thrown;
+  }
 }
 
 /** The folder, its parents and their entries on disk: LevelDB syncs only what is inside. */

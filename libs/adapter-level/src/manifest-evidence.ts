@@ -2,6 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "@concord/checksums";
 import { ByteReader, ByteWriter, compareBytes } from "@concord/codec";
+import { tablesOf } from "./manifest-tables.ts";
 
 /** Evidence, version 1: u8 version | text name of the manifest | u64 its bytes | u32 their CRC-32. */
 const FORMAT_VERSION = 1;
@@ -34,6 +35,11 @@ export class ManifestEvidence {
     const name = await manifestName(folder);
     const content = name === undefined ? undefined : await readIfThere(join(folder, name));
     return new ManifestEvidence(folder, name === undefined || content === undefined ? undefined : { name, content });
+  }
+
+  /** Numbers of the tables that the store was made of before LevelDB opened; undefined: there was no manifest, or it cannot be read. */
+  tables(): ReadonlySet<number> | undefined {
+    return this.#before === undefined ? undefined : tablesOf(this.#before.content);
   }
 
   /** The manifest as far as it can be read: what LevelDB synced before the call is in it. */
