@@ -17,8 +17,8 @@ import {
 const PAGE_ENTRIES = 256;
 
 /**
- * Makes group logs without gaps of the logs of a store that lost some entries: the store opens again, and an operator has accepted the loss. For a node without peers: a replica
- * that forgot what it had accepted must not answer others. Applied entries up to the last gap are dropped, what follows a gap behind the applied ones is removed. Returns a line for
+ * Makes group logs without gaps of the logs of a store that lost some entries: the store opens again, and an operator has accepted the loss. A replica
+ * that forgot what it had accepted must not answer others: with peers it is copied from them first. Applied entries up to the last gap are dropped, what follows a gap behind the applied ones is removed. Returns a line for
  * each loss. CORRUPT_DATA when a header is lost or damaged.
  */
 export async function closeLogGaps(store: Pick<KeyValue, "range" | "batch">, checksum: Checksum): Promise<readonly string[]> {

@@ -7,6 +7,7 @@ import { nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { closeLogGaps } from "@concord/group-log";
 import type { LogTopic } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
+import { copiesBeforeServing } from "@concord/storage-proxy";
 import { acceptLoss, openStore } from "@concord/store";
 import { STORE_ENVIRONMENT, storeOptions } from "./inspect.ts";
 import { contentOf, putBack } from "./mend-store.ts";
@@ -14,7 +15,14 @@ import { sync, type Quarantine } from "./quarantine.ts";
 
 /** The readable rest of a damaged store or log, made anew beside it. */
 export type Salvage =
-  | { readonly kind: "salvaged"; readonly scratch: string; readonly kept: string; readonly lost: readonly string[] }
+  | {
+      readonly kind: "salvaged";
+      readonly scratch: string;
+      readonly kept: string;
+      readonly lost: readonly string[];
+      /** Names of the ring's nodes; none: no store of a ring, or one that has not joined. */
+      readonly nodes: readonly string[];
+    }
   | { readonly kind: "none"; readonly reason: string };
 
 const TOPICS: readonly LogTopic[] = ["input", "output", "dead-letters"];
@@ -42,7 +50,7 @@ export async function salvageLog(where: string): Promise<Salvage> {
     const lost = missed.map(
       ({ from, to }) => `offsets ${from} to ${to - 1n} of the ${topic} of partition ${Number(partition)} (${LOSS[topic]})`,
     );
-    return { kind: "salvaged", scratch, kept: `${records} records`, lost };
+    return { kind: "salvaged", scratch, kept: `${records} records`, lost, nodes: [] };
   } catch (thrown) {
     return await noneBecauseOf(thrown, scratch);
   } finally {
@@ -70,7 +78,7 @@ export async function endCutRepair(mended: string): Promise<void> {
 
 /**
  * A store of the values that LevelDB still has and the journal's sound records, with a checkpoint that counts them, opened once: in a ring's store
- * the group logs have no gap afterwards.
+ * the group logs have no gap afterwards, and a node with peers copies them before it serves.
  */
 export async function salvageStore(where: string, holding: "ring-store" | "lone-store"): Promise<Salvage> {
   const scratch = scratchOf(where);
@@ -90,12 +98,16 @@ export async function salvageStore(where: string, holding: "ring-store" | "lone-
     });
     lost.push(...accepted.lost);
     const store = await openStore(storeOptions(made, backing, target));
+    let nodes: readonly string[] = [];
     try {
-      if (holding === "ring-store") lost.push(...(await closeLogGaps(store, STORE_ENVIRONMENT.checksum)));
+      if (holding === "ring-store") {
+        lost.push(...(await closeLogGaps(store, STORE_ENVIRONMENT.checksum)));
+        nodes = await copiesBeforeServing(store, STORE_ENVIRONMENT.checksum);
+      }
     } finally {
       await store.close();
     }
-    return { kind: "salvaged", scratch, kept: `${accepted.values} values and the journal's sound records`, lost };
+    return { kind: "salvaged", scratch, kept: `${accepted.values} values and the journal's sound records`, lost, nodes };
   } catch (thrown) {
     return await noneBecauseOf(thrown, scratch);
   } finally {

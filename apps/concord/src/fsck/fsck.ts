@@ -48,7 +48,7 @@ const ACCEPT = "see with concord repair what is lost, and go on without it (--ac
 function remedyOf({ holding }: Damage): string {
   switch (holding) {
     case "ring-store":
-      return `concord repair mends what it can prove, and with three nodes moves the store away (--from-peers): the node copies from the other two. Else ${RESTORE}, or ${ACCEPT}`;
+      return `concord repair mends what it can prove, and with three nodes moves the store away (--from-peers): the node copies from the other two, if they are whole. Else ${RESTORE}, or ${ACCEPT}`;
     case "lone-store":
       return `concord repair mends what it can prove. Else ${RESTORE}, or ${ACCEPT}`;
     case "window":

@@ -5,10 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { GetObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { openLevel } from "@concord/adapter-level";
+import { nodeDisk } from "@concord/adapter-node-runtime";
 import { connect } from "@concord/client";
+import { openStore } from "@concord/store";
 import { startConcord } from "../index.ts";
 import { KILLED_CONFIG, makeKilledNode, MESSAGES, messagesOf } from "../test/killed-node.ts";
 import { fsckCommand, type FsckExit } from "./fsck.ts";
+import { storeOptions } from "./inspect.ts";
 import { repairCommand } from "./repair.ts";
 
 /** LevelDB's last bytes of a table: padding and magic; the handles of its index and filters are before them. */
@@ -121,8 +125,29 @@ for (const [what, at] of LOST) {
   test(`repair: ${what} flipped: not proven, so left; with peers that have it the store is moved away whole`, () => leftOrMoved(at));
 }
 
+/** A store that does not say how many nodes its ring has. */
+async function forgetRing(folder: string): Promise<void> {
+  const [where, disk] = [join(folder, "storage/store"), nodeDisk(join(folder, "storage"))];
+  const store = await openStore(storeOptions(where, await openLevel(where), disk));
+  const key = Buffer.from("m:marker");
+  assert.ok((await store.get(key)) !== undefined);
+  await store.batch([{ kind: "delete", key }]);
+  await store.close();
+}
+
+test("repair --from-peers: the ring has no other node: refused, not one file of the only copy is moved away", async () => {
+  const folder = await copied();
+  await flip(folder, /^storage\/store\/\d+\.ldb$/, valuesIn);
+  const before = await contentOf(join(folder, "storage/store"));
+  const { code, said } = await repair(folder, "--apply", "--from-peers");
+  assert.equal(code, 1, said);
+  assert.match(said, /left as it is: [^]*its ring has no other node than [^]*: restore a backup, or give --accept-loss/);
+  assert.deepEqual(await contentOf(join(folder, "storage/store")), before);
+});
+
 async function leftOrMoved(at: (typeof LOST)[number][1]): Promise<void> {
   const folder = await copied();
+  await forgetRing(folder);
   await flip(folder, /^storage\/store\/\d+\.ldb$/, at);
   const before = await contentOf(join(folder, "storage/store/journal"));
   const left = await repair(folder, "--apply", "--unproven");

@@ -16,12 +16,13 @@ Says what of the damage below DATA_FOLDER it would mend, and how; --apply does i
 DATA_FOLDER/quarantine-TIME, byte for byte, with the reasons in report.txt: nothing is deleted. Needs space for a copy of each damaged store.
 
   store: LevelDB's files are made anew and take their place when they hold exactly what the store's checkpoint counted
-  store of a ring of three, --from-peers: moved away; the node copies everything from the other two, which must be whole
+  store of a ring of three, --from-peers: moved away; the node copies everything from the other two, which must be whole. Refused for a node alone
   rows of objects or of the dedup-worker, --unproven: a damaged checkpoint file is made of what is there. It told when rows are missing: back up first
   window of ids: moved away; the dedup-worker makes it again from its output
   journal of blobs: moved away; the scrub collects what uploads under way left
   log of messages: made anew of its sound records where nothing is lost: input that is processed
-  store or log of messages, --accept-loss: made anew of what can be read, without the rest, which is printed. The last resort: a backup may have it
+  store or log of messages, --accept-loss: made anew of what can be read, without the rest, which is printed. The last resort: a backup may have it.
+    In a ring of three the node then copies what the other two have before it serves
 
 Exit code 0: nothing is damaged (any more). 1: damage is left. 2: it could not run.
 `;
@@ -168,24 +169,41 @@ async function stepOf(
 }
 
 /** Values may be lost that only a backup or peers have. */
-async function planOfLoss(where: string, holding: "ring-store" | "lone-store", isAccepted: boolean, reason: string): Promise<Step> {
-  const salvage = await salvageStore(where, holding);
+async function planOfLoss(where: string, isAccepted: boolean, reason: string): Promise<Step> {
+  const salvage = await salvageStore(where, "lone-store");
   if (salvage.kind === "none") return { kind: "none", reason: `${reason} (what is left cannot be used: ${salvage.reason})` };
   return stepOf(salvage, "store", isAccepted, reason);
 }
 
-async function planOfStore(where: string, holding: "ring-store" | "lone-store", { fromPeers, unproven, acceptLoss }: Flags): Promise<Step> {
+/** The store itself has the names of the nodes of its ring, unless they are among what is lost. */
+async function planOfRing(where: string, why: string, { fromPeers, acceptLoss }: Flags): Promise<Step> {
+  const salvage = await salvageStore(where, "ring-store");
+  const nodes = salvage.kind === "salvaged" ? salvage.nodes : [];
+  const isAlone = nodes.length === 1;
+  if (fromPeers && !isAlone) {
+    if (salvage.kind === "salvaged") await rm(salvage.scratch, { recursive: true, force: true });
+    return { kind: "move", next: "the node copies everything from the other two" };
+  }
+  const names = nodes.join(", ");
+  const peers =
+    nodes.length === 0 ? "with three nodes give --from-peers" : `its ring is ${names}: give --from-peers if the other two are whole`;
+  const reason = isAlone ? `${why}; its ring has no other node than ${names}: restore a backup` : `${why}; ${peers}, else restore a backup`;
+  if (salvage.kind === "none") return { kind: "none", reason: `${reason} (what is left cannot be used: ${salvage.reason})` };
+  const kept =
+    isAlone || nodes.length === 0 ? salvage.kept : `${salvage.kept}, to which the node adds what the other two have before it serves`;
+  return stepOf({ ...salvage, kept }, "store", acceptLoss, reason);
+}
+
+async function planOfStore(where: string, holding: "ring-store" | "lone-store", flags: Flags): Promise<Step> {
+  const { unproven, acceptLoss } = flags;
   const scratch = join(dirname(where), `quarantine-scratch-${process.pid}`);
   const mend = await tryMend(where, scratch);
   if (mend.kind === "proven") return { kind: "level", scratch, values: mend.values };
   await rm(scratch, { recursive: true, force: true });
-  if (holding === "ring-store") {
-    if (fromPeers) return { kind: "move", next: "the node copies everything from the other two" };
-    return planOfLoss(where, holding, acceptLoss, `${reasonOf(mend)}; with three nodes give --from-peers, else restore a backup`);
-  }
+  if (holding === "ring-store") return planOfRing(where, reasonOf(mend), flags);
   const checkpoint = await tryCheckpoint(where, undefined);
   if (checkpoint.kind !== "unproven" || (acceptLoss && !unproven))
-    return planOfLoss(where, holding, acceptLoss, `${reasonOf(mend)}; restore a backup`);
+    return planOfLoss(where, acceptLoss, `${reasonOf(mend)}; restore a backup`);
   if (unproven) return { kind: "checkpoint", values: checkpoint.values };
   return {
     kind: "none",

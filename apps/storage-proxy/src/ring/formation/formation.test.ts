@@ -10,7 +10,7 @@ import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
 import { timestampUsOf, type Log } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
-import { readMarker, writeMarker } from "./marker.ts";
+import { copiesBeforeServing, readMarker, writeMarker } from "./marker.ts";
 
 const EMPTY: KeyValueImage = { entries: [] };
 const MEMBERS = ["node-1", "node-2", "node-3"];
@@ -157,6 +157,59 @@ test("[TXR4] lagging store: copied from both peers, its own group logs replaced:
   await ring.clock.advance(1000);
   await ring.restart(third, await lagging(third));
   assert.deepEqual([third.service.ready, (await readMarker(third.store, checksum)).kind], [true, "formed"]);
+});
+
+function noteKey(at: number): Uint8Array {
+  const key: RowKey = { table: "notes", partition: [{ kind: "text", value: "ann" }], clustering: [{ kind: "bigint", value: BigInt(at) }] };
+  return storedRowKey(encodeRowKey(key));
+}
+
+/** What `concord repair --accept-loss` makes of a halted node's store that lost the rows of notes with these numbers. */
+async function mended(node: MemoryNode, lost: readonly number[]): Promise<KeyValueImage> {
+  const { entries } = node.store.crash();
+  const isLost = ({ key }: KeyValueEntry): boolean => lost.some((at) => Buffer.compare(key, noteKey(at)) === 0);
+  const store = new MemoryKeyValue({ entries: entries.filter((entry) => !isLost(entry)) });
+  assert.deepEqual(await copiesBeforeServing(store, checksum), MEMBERS);
+  return store.crash();
+}
+
+test("[TXR4] store mended with losses: serves only when both peers were copied: a write that it had with one of them is there", async () => {
+  const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.halt(third);
+  await write(first, 1);
+  await ring.halt(first);
+  await ring.halt(second);
+  const written = rowsOf(second);
+  await ring.restart(third);
+  const start = ring.beginRestart(second, await mended(second, [1]));
+  assert.ok(rowsOf(second).length < written.length);
+  await ring.clock.advance(30_000);
+  assert.ok(!isReady(second), "it has lost a write that the node which serves never had");
+  await ring.clock.run(Promise.all([start, ring.beginRestart(first, first.store.crash())]));
+  assert.deepEqual([isReady(second), rowsOf(second)], [true, written]);
+  assert.deepEqual(await readMarker(second.store, checksum), { kind: "formed", members: MEMBERS });
+});
+
+test("[TXR4] all three stores mended with losses, of other rows each: all serve, with every row that one of them has", async () => {
+  const nodes = await formed();
+  for (const at of [1, 2, 3]) await write(nodes[0]!, at);
+  await ring.clock.advance(1000);
+  for (const node of nodes) await ring.halt(node);
+  const written = rowsOf(nodes[0]!);
+  const images = await Promise.all(nodes.map((node, at) => mended(node, [at + 1])));
+  await ring.clock.run(Promise.all(nodes.map((node, at) => ring.beginRestart(node, images[at]!))));
+  for (const node of nodes) assert.deepEqual([isReady(node), rowsOf(node)], [true, written]);
+});
+
+test("store of a ring of one mended with losses: no other node to copy: it serves", async () => {
+  ring = new MemoryRing({ size: 1 });
+  await ring.start();
+  const node = ring.nodes[0]!;
+  await ring.halt(node);
+  const store = new MemoryKeyValue(node.store.crash());
+  assert.deepEqual(await copiesBeforeServing(store, checksum), ["node-1"]);
+  assert.deepEqual(store.crash(), node.store.crash());
+  assert.deepEqual(await copiesBeforeServing(new MemoryKeyValue(), checksum), []);
 });
 
 test("[TXR4] two stores lost at once: neither serves, nor forms a new ring", async () => {

@@ -12,7 +12,7 @@ export type Marker =
   | { readonly kind: "joining"; readonly members: readonly string[] }
   /** Part of the ring; every peer knows it. */
   | { readonly kind: "formed"; readonly members: readonly string[] }
-  /** Part of the ring, and away for so long that its peers dropped what it lacks: it is copied from them before it serves. */
+  /** Part of the ring, and lacks what its peers have dropped or a repair gave up: it is copied from them before it serves. */
   | { readonly kind: "lagging"; readonly members: readonly string[] };
 
 const encoder = new TextEncoder();
@@ -35,6 +35,21 @@ export async function writeMarker(store: KeyValue, marker: Exclude<Marker, { kin
   const writer = new ByteWriter().u8(KINDS.indexOf(marker.kind)).varint(marker.members.length);
   for (const member of marker.members) writer.text(member);
   await store.batch([{ kind: "put", key: MARKER_KEY, value: sealRecord(FORMAT_VERSION, writer.finish(), checksum) }], { sync: true });
+}
+
+/**
+ * Prepares a store that lost values in a repair: in a ring of several its node copies the other two before it serves, since a replica that forgot what
+ * it acknowledged must not vote. Returns the names of the ring's nodes; none: the store has not joined a ring.
+ */
+export async function copiesBeforeServing(store: KeyValue, checksum: Checksum): Promise<readonly string[]> {
+  const marker = await readMarker(store, checksum);
+  if (marker.kind === "empty") return [];
+  const { members } = marker;
+  if (members.length > 1 && marker.kind !== "joining") {
+    await store.batch([{ kind: "delete", key: ALL_ROWS_KEY }], { sync: true });
+    await writeMarker(store, { kind: "lagging", members }, checksum);
+  }
+  return members;
 }
 
 /**
