@@ -9,7 +9,7 @@ const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build", ...CONTRACT_TAR
 const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
 /** Files outside the projects, or of other projects, and the tasks that read them. */
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
-  [/^(docs\/design\/.*|SECURITY)\.md$/, "@concord/claims:test"],
+  [/^(docs\/(design\/.*|operations)|SECURITY)\.md$/, "@concord/claims:test"],
   [/^(apps|libs|protos|testing|tools)\/.*\.test\.ts$/, "@concord/claims:test"],
   [/^libs\/(dedup|group-log|logged-batch|objects|quorum|transactions)\/src\/.*\.ts$/, "@concord/assertions:test"],
   [/^([^/]+\.md|(docs|docker|deploy|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],

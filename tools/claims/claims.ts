@@ -1,4 +1,4 @@
-// The claims of docs/design and SECURITY.md: each in full ("- **TXD7** ..."), and in a table with its status and its tests. Sentence, summary and status
+// The claims of docs/design, SECURITY.md and docs/operations.md: each in full ("- **TXD7** ..."), and in a table with its status and its tests. Sentence, summary and status
 // are written by hand; the tests are found by the tags in their names ("[TXD7] commit: ..."). `node tools/claims/claims.ts` writes them
 // in; a test checks that no row promises what nothing tests.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -11,6 +11,7 @@ export const DESIGN_FILES = [
   "docs/design/objects.md",
   "docs/design/messages.md",
   "SECURITY.md",
+  "docs/operations.md",
 ] as const;
 const TEST_ROOTS = ["libs", "apps", "testing", "tools", "protos"];
 /** Those of real engines too: `npm run test:engines`. */

@@ -83,7 +83,7 @@ test("contracts: unchanged or only added to: accepted", () => {
 });
 
 for (const { name, from, to, complaint } of SEEDED_FAULTS) {
-  test(`contracts: ${name}: refused`, () => {
+  test(`[OPS19] contracts: ${name}: refused`, () => {
     write(PROTO.replace(from, to));
     assert.match(contractProblems(folder).join("\n"), complaint);
   });

@@ -5,7 +5,8 @@ import { foldersAbove, isSeeded, type Repository } from "./repository.ts";
 
 /** A claim in full, as docs/design states it. */
 const CLAIM_STATED = /^- \*\*([A-Z]+\d+)\*\* /gm;
-const CLAIM = /\b(?:TX[DRC]?|LB[DC]?|OGD?|DDD?|SEC)\d+\b/g;
+const CLAIMS_ELSEWHERE: ReadonlySet<string> = new Set(["SECURITY.md", "docs/operations.md"]);
+const CLAIM = /\b(?:TX[DRC]?|LB[DC]?|OGD?|DDD?|SEC|OPS)\d+\b/g;
 const RULE = /\brules? (\d+)\b/gi;
 const RULE_STATED = /^(\d+)\. /gm;
 const DECISION = /\bdecisions?[ /](\d{4})\b/gi;
@@ -34,7 +35,7 @@ export function citations(repository: Repository): Reference[] {
   const claims = claimsStated(repository);
   const rules = rulesStated(repository);
   const kinds: readonly (readonly [Reference["kind"], RegExp, Resolve])[] = [
-    ["claim", CLAIM, ([claim]) => (claims.has(claim) ? undefined : "no document of docs/design states it in full")],
+    ["claim", CLAIM, ([claim]) => (claims.has(claim) ? undefined : "no document of claims states it in full")],
     ["rule", RULE, ([, rule]) => (rules.has(rule!) ? undefined : "docs/style.md has no such rule")],
     ["decision", DECISION, ([, number]) => decisionProblem(repository, number!)],
     ["document", DOCUMENT, ([name]) => documentProblem(repository, name)],
@@ -70,7 +71,7 @@ function cited(repository: Repository, file: string, kind: Reference["kind"], pa
 }
 
 function claimsStated(repository: Repository): Set<string> {
-  const documents = repository.files.filter((file) => file.startsWith("docs/design/") || file === "SECURITY.md");
+  const documents = repository.files.filter((file) => file.startsWith("docs/design/") || CLAIMS_ELSEWHERE.has(file));
   return new Set(documents.flatMap((file) => [...repository.read(file).matchAll(CLAIM_STATED)].map((match) => match[1]!)));
 }
 

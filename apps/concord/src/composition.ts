@@ -15,7 +15,7 @@ import { ConcordError, type DigestThread, type Disk, type Environment, type Http
 import { composeStorageProxy, relayedStores, storageProxyContracts, type DirectStores } from "@concord/storage-proxy";
 import { composeTxnCoordinator, TXN_COORDINATOR_CONTRACTS, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
 import type { ConcordConfig } from "./config.ts";
-import { isFatalFailure } from "./fatal.ts";
+import { endsNode, isFatalFailure } from "./fatal.ts";
 import { DRAIN_SHARES } from "./limits.ts";
 import { partConfigs, type PartConfigs, type PartName } from "./part-configs.ts";
 import { ConcordService, type ConcordServiceOptions } from "./service.ts";
@@ -190,16 +190,6 @@ function supervisionOf(
     isFatal: (cause, phase) => endsNode(config, name, phase) || isRefusedByEngine(config, name, phase) || isFatalFailure(cause, phase),
     onFatal: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   };
-}
-
-/**
- * A node of several ends when its rows or transactions fail: the other nodes take its groups over once it is lost, and it must not be heard by
- * them while it cannot serve. Before its transactions have begun only its objects and messages could be heard.
- */
-function endsNode({ nodes, metadata, logFolder, log }: ConcordConfig, name: PartName, phase: Phase): boolean {
-  if (nodes.length <= 1) return false;
-  const isHeard = metadata !== "local" || logFolder !== undefined || log === "kafka";
-  return name === "transactions" || (name === "storage" && (phase === "served" || isHeard));
 }
 
 /** The start itself repeats what an engine may do later; what ends it is a schema or a setting that an operator has to change. */

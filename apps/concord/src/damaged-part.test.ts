@@ -72,7 +72,7 @@ for (const [part, journal] of [
   ["objects", "objects/metadata/journal"],
   ["messages", "messages/meta/journal"],
 ] as const) {
-  test(`process: a bit of ${journal} is damaged before the start: the other parts serve, and it too once the bit is put back`, async () => {
+  test(`[OPS4] [OPS6] process: a bit of ${journal} is damaged before the start: the other parts serve, and it too once the bit is put back`, async () => {
     const folder = await mkdtemp(join(root, "copy-"));
     await cp(data, folder, { recursive: true });
     const putBack = await damage(join(folder, journal));

@@ -86,53 +86,56 @@ async function untilRefused(clients: Clients): Promise<void> {
 }
 
 for (const metadata of ["local", "transactions"]) {
-  const title = `full disk, metadata ${metadata}: starts on what it had reserved, serves reads and deletes, refuses new data; with space again takes it`;
-  test(title, { skip: disk.skip }, async () => {
-    const data = join(folder, metadata);
-    const space = ["--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", String(RESERVE_BYTES)];
-    const args = ["--data-folder", data, "--metadata", metadata, ...space];
-    const first = await processes.start(args);
-    const before = await clientsOf(first);
-    await before.db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY, body text)"]);
-    await before.s3.send(new CreateBucketCommand({ Bucket: "photos" }));
-    await note(before, "kept");
-    for (const key of ["cat", "dog"]) await put(before, key);
-    assert.equal(await send(before, "m1"), "accepted");
-    await untilReserved(data);
-    await ended(first.child, "SIGKILL");
-    before.close();
-    await fill();
+  test(
+    `[OPS11] full disk, metadata ${metadata}: starts on what it had reserved, serves reads and deletes, refuses new data; with space again takes it`,
+    { skip: disk.skip },
+    async () => {
+      const data = join(folder, metadata);
+      const space = ["--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", String(RESERVE_BYTES)];
+      const args = ["--data-folder", data, "--metadata", metadata, ...space];
+      const first = await processes.start(args);
+      const before = await clientsOf(first);
+      await before.db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY, body text)"]);
+      await before.s3.send(new CreateBucketCommand({ Bucket: "photos" }));
+      await note(before, "kept");
+      for (const key of ["cat", "dog"]) await put(before, key);
+      assert.equal(await send(before, "m1"), "accepted");
+      await untilReserved(data);
+      await ended(first.child, "SIGKILL");
+      before.close();
+      await fill();
 
-    // Twice: the second start finds no reserve, but what was left of it.
-    for (const round of ["first", "second"]) {
-      const full = await processes.start(args);
-      const clients = await clientsOf(full);
-      await untilRefused(clients);
-      const code = (thrown: unknown): string => (thrown as { code?: string }).code ?? (thrown as Error).name;
-      assert.equal(await put(clients, "owl").then(() => "stored", code), "StorageFull", round);
-      assert.equal(await send(clients, "m2", REFUSED_MS).catch(code), "STORAGE_FULL", round);
-      if (round === "first") {
-        assert.deepEqual(
-          [(await noted(clients))?.body, await get(clients, "cat"), await send(clients, "m1", REFUSED_MS).catch(code)],
-          ["kept", "cat", "STORAGE_FULL"],
-        );
-        await erase(clients);
-        await remove(clients, "cat");
+      // Twice: the second start finds no reserve, but what was left of it.
+      for (const round of ["first", "second"]) {
+        const full = await processes.start(args);
+        const clients = await clientsOf(full);
+        await untilRefused(clients);
+        const code = (thrown: unknown): string => (thrown as { code?: string }).code ?? (thrown as Error).name;
+        assert.equal(await put(clients, "owl").then(() => "stored", code), "StorageFull", round);
+        assert.equal(await send(clients, "m2", REFUSED_MS).catch(code), "STORAGE_FULL", round);
+        if (round === "first") {
+          assert.deepEqual(
+            [(await noted(clients))?.body, await get(clients, "cat"), await send(clients, "m1", REFUSED_MS).catch(code)],
+            ["kept", "cat", "STORAGE_FULL"],
+          );
+          await erase(clients);
+          await remove(clients, "cat");
+        }
+        assert.deepEqual([await noted(clients), await get(clients, "dog")], [undefined, "dog"]);
+        assert.equal(await get(clients, "cat").catch(code), "NoSuchKey");
+        await ended(full.child, "SIGKILL");
+        clients.close();
       }
-      assert.deepEqual([await noted(clients), await get(clients, "dog")], [undefined, "dog"]);
-      assert.equal(await get(clients, "cat").catch(code), "NoSuchKey");
-      await ended(full.child, "SIGKILL");
-      clients.close();
-    }
-    for (const name of ["junk", "crumbs"]) await rm(join(folder, name));
-    const last = await processes.start(args);
-    const after = await clientsOf(last);
-    await note(after, "new");
-    await put(after, "owl");
-    assert.deepEqual([await send(after, "m1"), await send(after, "m2")], ["duplicate", "accepted"]);
-    last.child.kill("SIGTERM");
-    assert.deepEqual((await once(last.child, "exit"))[0], 0);
-    after.close();
-    await rm(data, { recursive: true });
-  });
+      for (const name of ["junk", "crumbs"]) await rm(join(folder, name));
+      const last = await processes.start(args);
+      const after = await clientsOf(last);
+      await note(after, "new");
+      await put(after, "owl");
+      assert.deepEqual([await send(after, "m1"), await send(after, "m2")], ["duplicate", "accepted"]);
+      last.child.kill("SIGTERM");
+      assert.deepEqual((await once(last.child, "exit"))[0], 0);
+      after.close();
+      await rm(data, { recursive: true });
+    },
+  );
 }

@@ -90,7 +90,7 @@ async function checkAll(folder: string): Promise<void> {
   assert.equal(await ended(child, "SIGTERM"), 0);
 }
 
-test("[TX27] migration: the folder of a program without a journal: all there, also after another start", async () => {
+test("[TX27] [OPS25] migration: the folder of a program without a journal: all there, also after another start", async () => {
   const folder = await unpacked("once");
   assert.deepEqual(migrated(folder), [false, false, false]);
   await checkAll(folder);
@@ -99,7 +99,7 @@ test("[TX27] migration: the folder of a program without a journal: all there, al
 });
 
 for (const [at, store] of ["first", "second", "third"].entries()) {
-  test(`[TX27] migration: killed when the ${store} store gets its journal, and again: all there`, async () => {
+  test(`[TX27] [OPS25] migration: killed when the ${store} store gets its journal, and again: all there`, async () => {
     const folder = await unpacked(store);
     await killedAt(folder, `store:migrating:${at + 1}`);
     assert.notDeepEqual(migrated(folder), [true, true, true]);

@@ -7,7 +7,11 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { connect } from "@concord/client";
-import { ACCESS_KEY } from "./test/memory-node.ts";
+import { Health, type HealthCheckResponse } from "@concord/protos/grpc.health.v1";
+import { OutputService } from "@concord/protos-dedup";
+import { openStream } from "@concord/rpc";
+import type { ConcordError } from "@concord/runtime";
+import { ACCESS_KEY, network } from "./test/memory-node.ts";
 import { ended, Processes } from "./test/process.ts";
 import { visit } from "./test/visits.ts";
 
@@ -84,7 +88,32 @@ test("process: the objects' rows in transactions: the same bucket after a restar
   assert.equal(await ended(second.child, "SIGTERM"), 0);
 });
 
-test("process: a data folder that another process has: refused before any port is taken, the other one serves on", async () => {
+test("[OPS1] process: SIGTERM while streams are open: health reports NOT_SERVING, an idle stream ends with DRAINING, exit 0", async () => {
+  const { child, address } = await processes.start(["--data-folder", join(folder, "drained")]);
+  const channel = network().connect(address);
+  const statuses: string[] = [];
+  const watch = channel.stream(Health.methods.Watch, {});
+  const consumer = openStream(channel, OutputService.methods.Consume, {});
+  const served = new Promise<void>((resolve) => {
+    watch.onMessage((message) => {
+      statuses.push((message as HealthCheckResponse).status);
+      resolve();
+    });
+  });
+  const ends = [watch, consumer].map((stream) => new Promise<unknown>((resolve) => stream.onEnd(resolve)));
+  consumer.onMessage(() => undefined);
+  watch.send({ service: OutputService.name });
+  watch.end();
+  consumer.send({ event: "start", start: { partition: 0, fromOffset: 0n, credits: 1 } });
+  await served;
+  assert.equal(await ended(child, "SIGTERM"), 0);
+  const [, drained] = await Promise.all(ends);
+  assert.deepEqual(statuses, ["SERVING", "NOT_SERVING"]);
+  assert.equal((drained as ConcordError).code, "DRAINING");
+  channel.close();
+});
+
+test("[OPS7] process: a data folder that another process has: refused before any port is taken, the other one serves on", async () => {
   const args = ["--data-folder", join(folder, "taken")];
   const { child, address } = await processes.start(args);
   const { code, output } = await processes.run(args);
@@ -113,7 +142,7 @@ test("process: a port that is taken, of gRPC, S3 or admin: exit 1, the address i
   server.close();
 });
 
-test("process: SIGTERM while it waits for the other nodes: ends with 0", async () => {
+test("[OPS1] process: SIGTERM while it waits for the other nodes: ends with 0", async () => {
   const nodes = ["node-1", "node-2", "node-3"].map((name, at) => ({ name, address: `127.0.0.1:${at + 1}`, datacenter: "local" }));
   const tokens = ["--peer-token", "p", "--coordinator-token", "c"];
   const args = ["--nodes", JSON.stringify(nodes), "--node-name", "node-1", ...tokens, "--data-folder", join(folder, "waiting")];
@@ -121,7 +150,7 @@ test("process: SIGTERM while it waits for the other nodes: ends with 0", async (
   assert.equal(await ended(child, "SIGTERM"), 0);
 });
 
-test("process: a configuration with mistakes of several parts: all of them at once, exit 2", async () => {
+test("[OPS5] process: a configuration with mistakes of several parts: all of them at once, exit 2", async () => {
   const { code, output } = await processes.run(["--read-timeout-ms", "0", "--shards", "0", "--nonsense", "1"]);
   assert.equal(code, 2);
   for (const flag of ["--read-timeout-ms", "--shards", "--nonsense"]) assert.ok(output.includes(flag), flag);

@@ -25,7 +25,7 @@ const client = (node: MemoryNode, address: string): Promise<ConcordClient> =>
 const send = ({ messages }: ConcordClient, id: string): Promise<string> =>
   messages.ingest([{ id, value: id }], { timeoutMs: 20_000 }).then(([result]) => result!.verdict);
 
-test("node: the store of the rows fails: messages and S3 serve on, calls and health say what is out, it comes back by itself", async (t) => {
+test("[OPS6] node: the store of the rows fails: messages and S3 serve on, calls and health say what is out, it comes back by itself", async (t) => {
   const node = new MemoryNode(memoryConfig(), network());
   t.after(() => node.stop());
   const { address, httpAddress } = await node.start();
@@ -69,7 +69,7 @@ for (const [part, others] of [
   ["messages/meta", "rows and S3"],
   ["objects", "rows and messages"],
 ] as const) {
-  test(`node: the store of ${part} is damaged before the start: ${others} serve, and it is served once it opens`, async (t) => {
+  test(`[OPS6] node: the store of ${part} is damaged before the start: ${others} serve, and it is served once it opens`, async (t) => {
     const node = new MemoryNode(memoryConfig({ accessKeys: [ACCESS_KEY] }), network());
     t.after(() => node.stop());
     const damage = new ConcordError("CORRUPT_DATA", `${part}/journal: bytes 196 to 262 are no record`);

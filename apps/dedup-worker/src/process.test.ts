@@ -36,7 +36,7 @@ test("[DD10] process: killed at points of its processing loop, everything sent a
   }
 });
 
-test("process: a consumer over a real connection: the messages as they come; SIGTERM: DRAINING, exit 0", async () => {
+test("[OPS1] process: a consumer over a real connection: the messages as they come; SIGTERM: DRAINING, exit 0", async () => {
   const { child, address } = await workers.start();
   const channel = transport.connect(address);
   const stream = openStream(channel, Consume, {});
@@ -61,7 +61,7 @@ test("process: a consumer over a real connection: the messages as they come; SIG
   channel.close();
 });
 
-test("process: a second one on the same data folder: refuses to start", async () => {
+test("[OPS7] process: a second one on the same data folder: refuses to start", async () => {
   const first = await workers.start();
   const second = workers.run();
   let output = "";
@@ -74,7 +74,7 @@ test("process: a second one on the same data folder: refuses to start", async ()
   await once(first.child, "exit");
 });
 
-test("process: a configuration with mistakes: all of them at once, exit 2", async () => {
+test("[OPS5] process: a configuration with mistakes: all of them at once, exit 2", async () => {
   const child = workers.run({ args: ["--partitions", "0", "--id-source", "nowhere", "--nonsense", "1"] });
   let output = "";
   child.stderr!.on("data", (bytes: Buffer) => (output += bytes.toString()));

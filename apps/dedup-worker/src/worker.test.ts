@@ -155,7 +155,7 @@ test("worker: what fails while it opens: the start fails with it, nothing stays 
   }
 });
 
-test("[DDD3] worker: another number of partitions than the folder has: refuses to start and says what to do", async () => {
+test("[DDD3] [OPS22] worker: another number of partitions than the folder has: refuses to start and says what to do", async () => {
   const folder = new Folder();
   const fixture = await new WorkerFixture(REAL, folder).start();
   await fixture.service.stop();
@@ -228,7 +228,7 @@ test("config: settings: limits at and beyond, sources of ids", () => {
   }
 });
 
-test("worker: the disk is full: ingest gets STORAGE_FULL with applied no, reads go on; freed room is used at once", async () => {
+test("[OPS10] worker: the disk is full: ingest gets STORAGE_FULL with applied no, reads go on; freed room is used at once", async () => {
   const folder = new Folder();
   folder.disk.files.capacityBytes = 0;
   const fixture = await new WorkerFixture(REAL, folder).start();

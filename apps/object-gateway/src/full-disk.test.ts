@@ -38,7 +38,7 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-test("a full disk: uploads, parts and copies get 507; reads, lists and deletes go on; freed room is used at once", async () => {
+test("[OPS10] a full disk: uploads, parts and copies get 507; reads, lists and deletes go on; freed room is used at once", async () => {
   const s3 = gateway.client(undefined, { maxAttempts: 1 });
   await s3.send(new CreateBucketCommand({ Bucket }));
   for (const Key of ["a", "b"]) await s3.send(new PutObjectCommand({ Bucket, Key, Body: new Uint8Array(100_000).fill(7) }));

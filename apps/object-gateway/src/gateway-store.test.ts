@@ -132,7 +132,7 @@ test("the journal was never on: nothing of it is on the disk", async () => {
   assert.deepEqual(await stores.disk.list("journal"), []);
 });
 
-test("[OGD5] the clock is set back: uploads go on with another worker id, over restarts too; once all are used up the start waits", async () => {
+test("[OGD5] [OPS16] the clock is set back: uploads go on with another worker id, over restarts too; once all are used up the start waits", async () => {
   const stores = new Stores();
   const seen = new Set<bigint>();
   for (let step = 0; step < WORKER_IDS_MAX; step += 1) {
@@ -156,7 +156,7 @@ test("[OGD5] the clock is set back: uploads go on with another worker id, over r
   await last.stop();
 });
 
-test("[OGD5] the clock is set back under a running gateway: the next ids are of another worker id, none is refused", async () => {
+test("[OGD5] [OPS16] the clock is set back under a running gateway: the next ids are of another worker id, none is refused", async () => {
   const stores = new Stores();
   const gateway = await stores.open("reservation");
   const before = await gateway.context.guids.next();
@@ -194,7 +194,7 @@ test("start: the rows' master moves meanwhile, each step fails at first: tried a
   await assert.rejects(stores.open("reservation"), { code: "EPOCH_FENCED" });
 });
 
-test("headBytesMax: 16384: rows are as gateways of before have them; without it the body is a row of its own", async () => {
+test("[OPS24] headBytesMax: 16384: rows are as gateways of before have them; without it the body is a row of its own", async () => {
   const rowsWith = async (more: Partial<ObjectGatewayConfig>): Promise<number> => {
     const stores = new Stores();
     const { store } = await stores.open("reservation", undefined, more);

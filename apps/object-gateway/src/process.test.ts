@@ -55,7 +55,7 @@ test("[OG18] process: killed with SIGKILL after an acknowledged put: there after
   assert.equal(code, 0);
 });
 
-test("process: SIGTERM with lame-duck time: requests are answered, and each answer ends its connection; SIGTERM again: ends with 1", async () => {
+test("[OPS3] process: SIGTERM with lame-duck time: requests are answered, and each answer ends its connection; SIGTERM again: ends with 1", async () => {
   const { child, address } = await start(["--data-folder", join(folder, "lame-duck"), "--lame-duck-ms", "60000"]);
   const put = (path: string): Promise<Answer> =>
     send(address, sign({ method: "PUT", path, headers: { connection: "keep-alive" } }, { key: ANN, host: address }));
@@ -77,7 +77,7 @@ const NEIGHBOUR = "127.0.0.2";
 const IDLE_CONNECTIONS = 4_096;
 
 test(
-  "process: one address opens as many idle connections as the server takes from all: another address is served; the first one's are given back when they close",
+  "[OPS8] process: one address opens as many idle connections as the server takes from all: another address is served; the first one's are given back when they close",
   { skip: process.platform === "linux" ? false : `${NEIGHBOUR} is no address of this machine: only on Linux` },
   async () => {
     const { child, address } = await start(["--data-folder", join(folder, "idle-connections")]);
@@ -115,7 +115,7 @@ function isServed(socket: Socket): Promise<boolean> {
   });
 }
 
-test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
+test("[OPS1] process: SIGTERM while it waits for txn-coordinators: ends with 0", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "waiting")];
   const { child } = await start(args, "the start waits");
   child.kill("SIGTERM");
@@ -123,7 +123,7 @@ test("process: SIGTERM while it waits for txn-coordinators: ends with 0", async 
   assert.equal(code, 0);
 });
 
-test("process: a second one on the same data folder, rows in transactions: refused by its lock", async () => {
+test("[OPS7] process: a second one on the same data folder, rows in transactions: refused by its lock", async () => {
   const args = ["--metadata", "transactions", "--coordinators", "127.0.0.1:1", "--data-folder", join(folder, "taken")];
   const { child: first } = await start(args, "the start waits");
   // One that had the folder would wait as the first one does.

@@ -128,7 +128,7 @@ test("quota: uploads at the same time: exactly as many as fit", async () => {
 for (const generation of ["2026", "2024"] as const) {
   describe(`quotas, client of ${generation}`, () => {
     const sdk = SDKS[generation];
-    test("QuotaExceeded with 403 by every operation that stores an object; reads and deletes go on", async () => {
+    test("[OPS15] QuotaExceeded with 403 by every operation that stores an object; reads and deletes go on", async () => {
       const key = keyOf(`sdk${generation}`);
       const client = generation === "2026" ? gateway.client(key) : gateway.client2024(key);
       const Bucket = `sdk-${generation}`;
@@ -157,7 +157,7 @@ for (const generation of ["2026", "2024"] as const) {
   });
 }
 
-test("rate: more requests than a tenant may send: 503 SlowDown with a time to wait; others are served", async () => {
+test("[OPS15] rate: more requests than a tenant may send: 503 SlowDown with a time to wait; others are served", async () => {
   const path = "/busy-one";
   assert.equal(await outcome(call(BUSY, "PUT", path)), "200");
   const contents = await gateway.contents();

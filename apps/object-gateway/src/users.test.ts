@@ -43,7 +43,8 @@ function usersOf(files: Files, lines: unknown[] = [], config: object = {}): User
   return new Users({ config: configOf(config), readFile: files.readFile, clock: files.clock, log });
 }
 
-test("users: the file is replaced: new keys count, removed ones no longer, those of the configuration always", () => {
+test("[OPS23] users: the file is replaced: new keys count, removed ones no longer, those of the configuration always", () => {
+  assert.equal(USERS_READ_EVERY_MS, 30_000);
   const files = new Files();
   files.put(ANN);
   const users = usersOf(files);
@@ -76,7 +77,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 };
 
 for (const [what, text] of Object.entries(UNUSABLE)) {
-  test(`users: the file is ${what}: refused at the start; later those before stay, said once and without a secret`, () => {
+  test(`[OPS23] users: the file is ${what}: refused at the start; later those before stay, said once and without a secret`, () => {
     const files = new Files();
     files.text = text;
     assert.throws(() => usersOf(files).open(), /usersFile/);

@@ -6,7 +6,7 @@ import { MemoryKeyValue } from "@concord/port-contracts";
 import { decodeEntry, encodeEntry } from "@concord/logged-batch";
 import { encodeMutation } from "@concord/rows";
 import { timeIdFromBytes, timestampUsOf } from "@concord/runtime";
-import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "./test/memory-ring.ts";
+import { COORDINATOR, MemoryRing, PEER, type MemoryNode, type RingOptions } from "./test/memory-ring.ts";
 
 let ring: MemoryRing;
 
@@ -162,8 +162,39 @@ test("[LB9] plain writes and unlogged batches: a node is away: back: it has the 
 });
 
 interface Replicas {
-  readonly replicas: readonly { readonly name: string; readonly isReachable: boolean; readonly waiting: { readonly hints: number } }[];
+  readonly replicas: readonly {
+    readonly name: string;
+    readonly isReachable: boolean;
+    readonly waiting: { readonly hints: number; readonly isComparisonDue: boolean };
+  }[];
 }
+
+test("[OPS12] a node dropped hints before it restarted: /replicas says that a comparison is due until the peer has every row", async () => {
+  await started({ size: 3, config: { writeTimeoutMs: 500 } });
+  const [node, , peer] = ring.nodes as [MemoryNode, MemoryNode, MemoryNode];
+  const due = async (): Promise<readonly string[]> => {
+    const { replicas } = (await ring.clock.run(node.service.replicas())) as Replicas;
+    return replicas.flatMap(({ name, waiting: { isComparisonDue } }) => (isComparisonDue ? [name] : []));
+  };
+  assert.deepEqual(await due(), []);
+  await ring.halt(peer);
+  await query(0, "INSERT INTO notes (owner, at, body) VALUES ('ann', 1, 'plain')");
+  await ring.clock.advance(1000);
+  await ring.halt(node);
+  // As a drop leaves the store: without the hint, with the note. One that fails its check counts.
+  const store = new MemoryKeyValue(node.store.crash());
+  const hints = store.contents().filter(({ key }) => key[0] === 0x68);
+  const [key, value] = [Buffer.from("m:compare:node-3"), Uint8Array.of(1)];
+  await store.batch([...hints.map((hint) => ({ kind: "delete" as const, key: hint.key })), { kind: "put", key, value }], { sync: true });
+  await ring.restart(node, store.crash());
+  assert.deepEqual(await due(), ["node-3"]);
+  await ring.restart(peer);
+  for (let looks = 0; (await due()).length > 0; looks += 1) {
+    assert.ok(looks < 30, "the comparison does not end");
+    await ring.clock.advance(1_000);
+  }
+  assert.deepEqual([hints.length, rowsOf(2)], [1, rowsOf(0)]);
+});
 
 test("[LBD12] how far each replica is behind: hints that wait, and none once the peer is back", async () => {
   await started({ size: 3, config: { writeTimeoutMs: 500 } });

@@ -58,7 +58,7 @@ test("[TX27] process: killed with SIGKILL after an acknowledged write: there aft
   assert.equal(code, 0);
 });
 
-test("process: SIGTERM while it waits for its peers: ends with 0", async () => {
+test("[OPS1] process: SIGTERM while it waits for its peers: ends with 0", async () => {
   const ring = [1, 2, 3].map((at) => ({ name: `node-${at}`, address: `127.0.0.1:${at}`, datacenter: "local" }));
   const args = ["--ring", JSON.stringify(ring), "--node-name", "node-1", "--peer-token", "p", "--data-folder", join(folder, "waiting")];
   const { child } = await start("waiting for peers to form the ring", args);
@@ -67,7 +67,7 @@ test("process: SIGTERM while it waits for its peers: ends with 0", async () => {
   assert.equal(code, 0);
 });
 
-test("process: a configuration with mistakes: all of them at once, exit 2", async () => {
+test("[OPS5] process: a configuration with mistakes: all of them at once, exit 2", async () => {
   const main = join(import.meta.dirname, "main.ts");
   const child = spawn(process.execPath, [main, "--ring", "[]", "--read-timeout-ms", "0", "--nonsense", "1"], {
     stdio: ["ignore", "ignore", "pipe"],

@@ -1,7 +1,7 @@
 // The list of coordinators changes while they run (TX32). What the cluster says of each is the test's word.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DETECTION_LIMITS } from "@concord/failure-detection";
+import { DETECTION_LIMITS, MESH_MEMBERS_MAX } from "@concord/failure-detection";
 import { changeList, COMMAND_POLL_MS, COORDINATOR_LIST } from "@concord/member-lists";
 import { LIST_READ_EVERY_MS } from "@concord/ownership";
 import { TAKE_OVER_AGAIN_MS } from "./limits.ts";
@@ -121,11 +121,12 @@ test("[TX17, TX32] list: a coordinator is removed: its groups go to others by th
   await fixture.stop();
 });
 
-test("[TX32] list: what may not be done is refused, and nothing is written", async () => {
+test("[TX32] [OPS20] list: what may not be done is refused, and nothing is written", async () => {
   const fixture = await listed();
   hearAll(fixture);
   await fixture.connect(0).createTables();
   const before = await fixture.rows.snapshot();
+  assert.equal(MESH_MEMBERS_MAX, 16);
   await fails("PRECONDITION_FAILED", change(fixture, 1, { add: { ...FOURTH, address: "c1:1" } }));
   await fails("PRECONDITION_FAILED", change(fixture, 0, { add: { ...FOURTH, name: "c1" } }));
   await fails("MALFORMED_REQUEST", change(fixture, 0, { add: { ...FOURTH, address: "nowhere" } }));

@@ -185,7 +185,7 @@ test("[TX17] stop: a coordinator that drains beats until its groups are done, th
   await fixture.stop();
 });
 
-test("[TX3, TX17, TX32] stop: its groups are handed over: what is open is committed, what begins goes to the standby, nothing fails", async () => {
+test("[TX3, TX17, TX32] [OPS17] stop: its groups are handed over: what is open is committed, what begins goes to the standby, nothing fails", async () => {
   const { fixture, clients } = await clusterOfThree();
   const album = await albumOf(fixture, clients[0]!);
   const [open, next] = [fixture.id(), fixture.id()];
@@ -206,7 +206,7 @@ test("[TX3, TX17, TX32] stop: its groups are handed over: what is open is commit
   await fixture.stop();
 });
 
-test("[TX17] return: the old master asks for its groups: what is open at the standby is committed first", async () => {
+test("[TX17] [OPS17] return: the old master asks for its groups: what is open at the standby is committed first", async () => {
   const { fixture, clients } = await clusterOfThree();
   const album = await albumOf(fixture, clients[0]!);
   const stopping = fixture.coordinators[0]!.stop();

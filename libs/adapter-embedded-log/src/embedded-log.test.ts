@@ -12,7 +12,7 @@ const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 const sizeOf = (disk: MemoryDisk, part: string): number =>
   [...disk.files.contents()].filter(([path]) => path.includes(part)).reduce((sum, [, bytes]) => sum + bytes.length, 0);
 
-test("layout: another number of partitions: refused, nothing changed", async () => {
+test("[OPS22] layout: another number of partitions: refused, nothing changed", async () => {
   const disk = new MemoryDisk();
   await (await openOn(disk, { partitions: 3 })).close();
   for (const partitions of [2, 4]) await assert.rejects(openOn(disk, { partitions }), { code: "MALFORMED_REQUEST" });

@@ -71,7 +71,7 @@ test("drain: connections that were made but not taken: answered, not reset", asy
   await drained;
 });
 
-test("drain: 16 busy keep-alive connections: the next request of each is answered, with the news that the connection ends; none is reset", async () => {
+test("[OPS1] drain: 16 busy keep-alive connections: the next request of each is answered, with the news that the connection ends; none is reset", async () => {
   await using fixture = await serving(async () => ok);
   const busy = Array.from({ length: 16 }, () => fixture.client());
   for (const client of busy) client.send(head("GET /"));
@@ -118,7 +118,7 @@ test("drain: a server that leaves ended a connection with its last answer: the c
   assert.equal(await fixture.client().untilEnd(), "");
 });
 
-test("drain: a request in flight: it gets its answer and the news that the connection ends", async () => {
+test("[OPS1] drain: a request in flight: it gets its answer and the news that the connection ends", async () => {
   let finish = (): void => undefined;
   let started = (): void => undefined;
   const begun = new Promise<void>((resolve) => (started = resolve));

@@ -145,7 +145,7 @@ test("limits: a connection without a request: closed after its time", async () =
   assert.equal(statusOf(await client.untilEnd()), 200);
 });
 
-test("limits: connections of one address that would use all up: one more than its share is closed at once", async () => {
+test("[OPS8] limits: connections of one address that would use all up: one more than its share is closed at once", async () => {
   await using fixture = await serving(handlerOf([]), { connectionsMax: 5 });
   const kept = Array.from({ length: 4 }, () => fixture.client());
   for (const client of kept) {

@@ -5,6 +5,7 @@ import {
   buildOf,
   checkServer,
   configOfProcess,
+  diskShape,
   HIDDEN,
   loadConfig,
   secret,
@@ -82,7 +83,12 @@ test("config: texts: read as the kind of their key", () => {
   assert.equal(configOf({ file: '{"epoch": "12"}' }).epoch, 12n);
 });
 
-test("config: mistakes everywhere: all reported at once, each with its source", () => {
+test("[OPS10] [OPS11] config: what is kept free and reserved of a disk: 256 MiB and 64 MiB, unless it is said", () => {
+  const MIB = 1024 * 1024;
+  assert.deepEqual(z.strictObject(diskShape).parse({}), { lowSpaceBytes: 256 * MIB, reserveBytes: 64 * MIB });
+});
+
+test("[OPS5] config: mistakes everywhere: all reported at once, each with its source", () => {
   const problems = problemsOf({
     argv: ["stray", "--nonsense", "hunter2", "--timeout-ms", "soon", "--listen-address"],
     env: { CONCORD_MODE: "paper", CONCORD_UNKNOWN: "1" },
@@ -140,7 +146,7 @@ test("config: a file that is missing or no object: a problem, not a crash", () =
   assert.match(problemsOf({ file: "[]" })[0]!, /not one JSON object/);
 });
 
-test("config: a process: its configuration, or its texts and the right exit code", () => {
+test("[OPS5] config: a process: its configuration, or its texts and the right exit code", () => {
   const build = buildOf("/app", "v26.10.0", () => '{"version": "1.2.3", "commit": "0123456789ab"}');
   const run = (...argv: string[]): readonly [unknown, string, string] => {
     let code: number | undefined;
@@ -182,7 +188,7 @@ test("config: build: read beside the program, else from the project around it, w
   assert.throws(() => buildOf("/nowhere", "v26", readFile), /no .nowhere/);
 });
 
-test("config: secrets: in no printed text and in no problem", () => {
+test("[OPS5] config: secrets: in no printed text and in no problem", () => {
   const printed = load({
     argv: ["--print-config", "--data-folder", "/d", "--password", "hunter2", "--peers", '[{"id":1,"token":"hunter2"}]', "--epoch", "5"],
   });

@@ -6,6 +6,7 @@ import { ROWS_NAMESPACE } from "@concord/quorum";
 import { encodeMutation, encodeRowKey } from "@concord/rows";
 import { ConcordError, plusUs, silentLog, silentMetrics, timestampUsOf, toConcordError, toHex, type TimestampUs } from "@concord/runtime";
 import { decodeEntry, entryKey } from "./batch-entry.ts";
+import { PENDING_LIMITS } from "./batch-log.ts";
 import {
   DECISION_DELAY_MS,
   EXECUTING_BATCHES_MAX,
@@ -356,6 +357,7 @@ test("[LBD1] [LB17] batches stop some minutes after a node died, since its hints
 
 for (const unlogged of [false, true]) {
   test(`[LB4] batch: a row would become too large (unlogged: ${unlogged}): LIMIT_EXCEEDED, applied no, nothing is sent`, async () => {
+    assert.deepEqual(PENDING_LIMITS, { entries: 100_000, bytes: 1024 * 1024 * 1024 });
     const ring = new MemoryRing(3);
     ring.checkSizes = () => Promise.reject(new ConcordError("LIMIT_EXCEEDED", "too large", { applied: "no" }));
     for (const node of ring.nodes) await ring.start(node);
@@ -369,7 +371,7 @@ for (const [limit, limits] of [
   ["PENDING_ENTRIES_MAX", { entries: 1, bytes: 1024 * 1024 }],
   ["PENDING_BYTES_MAX", { entries: 100, bytes: 10 }],
 ] as const) {
-  test(`[LB4] a full batchlog is answered as a time-out with an unknown effect (${limit}): OVERLOADED, applied no, nothing is sent`, async () => {
+  test(`[LB4] [OPS13] a full batchlog is answered as a time-out with an unknown effect (${limit}): OVERLOADED, applied no, nothing is sent`, async () => {
     const ring = new MemoryRing(3);
     ring.pendingMax = limits;
     for (const node of ring.nodes) await ring.start(node);

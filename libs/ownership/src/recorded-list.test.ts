@@ -77,7 +77,7 @@ const refusals: readonly (readonly [what: string, list: RecordedList, change: Li
 ];
 
 for (const [what, list, change, facts, reason] of refusals) {
-  test(`[TX32] list: ${what}: refused`, () => {
+  test(`[TX32] [OPS20] list: ${what}: refused`, () => {
     const said = says(list, change, facts);
     assert.match(said, /^refused: /);
     assert.match(said, reason);

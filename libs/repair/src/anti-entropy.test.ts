@@ -151,7 +151,7 @@ for (const [from, to] of [
   [0, 2],
   [2, 0],
 ] as const) {
-  test(`[LB17] comparison: hints of n${from + 1} for n${to + 1} were full: it compares all rows with it, then none is due, and a restart in between changes nothing`, async () => {
+  test(`[LB17] [OPS12] comparison: hints of n${from + 1} for n${to + 1} were full: it compares all rows with it, then none is due, and a restart in between changes nothing`, async () => {
     const ring = await TestRing.open({ hintBytesMax: 0, segmentRows: 2 });
     await missed(ring, from, to, 20);
     const [node, peer] = [ring.nodes[from]!, ring.nodes[to]!];

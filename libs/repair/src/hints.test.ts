@@ -6,7 +6,7 @@ import { ConcordError, silentLog, toHex, type ErrorCode } from "@concord/runtime
 import { decodeHint, encodeHint, hintKey } from "./hint-format.ts";
 import { HintDelivery, type HintedPeer } from "./hint-delivery.ts";
 import { HintStore } from "./hint-store.ts";
-import { HINT_POLL_MS } from "./limits.ts";
+import { HINT_BYTES_MAX, HINT_POLL_MS } from "./limits.ts";
 import { checksum, CountingMetrics, insert, ManualClock, PlainRunner } from "./test/fixture.ts";
 
 const GRACE_MS = 10_000;
@@ -90,7 +90,8 @@ test("[LB9] [LB10] hints: the holder dies after the peer took them: handed over 
   assert.deepEqual(after.peer.calls, [[toHex(row(1))]]);
 });
 
-test("[LBD5] [LB17] hints: up to the limit of bytes, per peer: one more is counted, and a comparison is due, after a restart too", async () => {
+test("[LBD5] [LB17] [OPS12] hints: up to the limit of bytes, per peer: one more is counted, and a comparison is due, after a restart too", async () => {
+  assert.equal(HINT_BYTES_MAX, 256 * 1024 * 1024);
   const size = hintKey("n2", 1n).length + encodeHint({ createdMs: 0, mutations: [row(1)] }, checksum).length;
   const node = await open(undefined, 2 * size);
   const added = [];

@@ -123,7 +123,7 @@ test("edge: a message above the limit: refused by its prefix, with the limit and
   assert.equal((await largest.ended)["grpc-status"], "0");
 });
 
-test("edge: one client begins many large messages and ends none: it is refused at its share, others are not, and the bytes come back", async (t) => {
+test("[OPS9] edge: one client begins many large messages and ends none: it is refused at its share, others are not, and the bytes come back", async (t) => {
   const { connect, metrics } = await world(t, { inputBytesMax: 1000 * KIB });
   const attacker = connect();
   const calls = Array.from({ length: 20 }, () => call(attacker));
@@ -161,7 +161,7 @@ test("edge: a call whose request does not come, or not to its end: ended after i
   assert.equal(metrics.counts.get(`rpc_server_in_flight{service=${EchoService.name}}`), 0);
 });
 
-test("edge: more connections of one address than its share: closed, and taken again when others have ended", async (t) => {
+test("[OPS8] edge: more connections of one address than its share: closed, and taken again when others have ended", async (t) => {
   const { address, metrics } = await world(t, { connectionsMax: 10 });
   const port = Number(address.split(":")[1]);
   const sockets = Array.from({ length: 12 }, () => connectTcp(port, "127.0.0.1"));

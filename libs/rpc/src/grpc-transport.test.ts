@@ -150,7 +150,7 @@ test("auth: every credential against every method: allowed, PERMISSION_DENIED or
   assert.equal(refused.applied, "no");
 });
 
-test("drain: an idle open session: ended with DRAINING, and drain returns within its limit", async (t) => {
+test("[OPS1] drain: an idle open session: ended with DRAINING, and drain returns within its limit", async (t) => {
   const { channel, listener, service } = await start(t);
   const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
@@ -213,7 +213,7 @@ test("deadline: a foreign client without one: gets the default, and it is counte
   assert.equal(metrics.counts.get("rpc_server_deadline_missing_total"), 1);
 });
 
-test("drain: a handler that never ends: drain returns after the grace, the caller learns that the outcome is unknown", async (t) => {
+test("[OPS2] drain: a handler that never ends: drain returns after the grace, the caller learns that the outcome is unknown", async (t) => {
   const { channel, listener, service } = await start(t, { echo: () => new Promise(() => undefined) });
   const client = new SessionClient({ channel, contract: EchoService, clock: realClock });
   t.after(() => client.close());
@@ -239,7 +239,7 @@ test("drain: a call that outlasts the grace: a foreign client gets UNAVAILABLE, 
   assert.equal(await code, status.UNAVAILABLE);
 });
 
-test("drain: under load from unary calls and sessions: every call is answered or surely not applied", async (t) => {
+test("[OPS1] drain: under load from unary calls and sessions: every call is answered or surely not applied", async (t) => {
   const executed = new Set<bigint>();
   const echoSlowly = async (request: EchoRequest): Promise<object> => {
     executed.add(request.number);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { silentLog, type Log } from "@concord/runtime";
+import { silentLog, type Log, type Timer } from "@concord/runtime";
 import { runMain, STOP_MARGIN_MS, type MainOptions, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
 
@@ -20,7 +20,11 @@ function process(): EventEmitter & {
 
 function begin(
   start: MainOptions["start"],
-  { lameDuckMs = 0, ...options }: Partial<Pick<MainOptions, "failed">> & { readonly lameDuckMs?: number } = {},
+  {
+    lameDuckMs = 0,
+    clock = new ManualClock(),
+    ...options
+  }: Partial<Pick<MainOptions, "failed">> & { readonly lameDuckMs?: number; readonly clock?: ManualClock } = {},
 ): {
   clock: ManualClock;
   lines: unknown[];
@@ -29,7 +33,6 @@ function begin(
   emit(event: string, detail?: unknown): void;
 } {
   const fake = process();
-  const clock = new ManualClock();
   const lines: unknown[] = [];
   const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
   void runMain({
@@ -56,7 +59,7 @@ test("main: start: files are made for the server's user alone", async () => {
   assert.deepEqual(main.masks, [0o077]);
 });
 
-test("main: a signal: stops once, then exits with 0", async () => {
+test("[OPS1] main: a signal: stops once, then exits with 0", async () => {
   let stops = 0;
   const main = begin(() => Promise.resolve({ stop: () => Promise.resolve(void (stops += 1)) }));
   await main.clock.settle();
@@ -66,7 +69,7 @@ test("main: a signal: stops once, then exits with 0", async () => {
   assert.deepEqual([stops, main.exits], [1, [0]]);
 });
 
-test("main: it fails while it runs, or while it starts: stopped as after a signal, exits with 1", async () => {
+test("[OPS6] main: it fails while it runs, or while it starts: stopped as after a signal, exits with 1", async () => {
   for (const isStarted of [true, false]) {
     const failed = Promise.withResolvers<never>();
     let stops = 0;
@@ -95,7 +98,7 @@ test("main: a signal during the start: what was started is stopped", async () =>
   assert.deepEqual([stopped, main.exits], [true, [0]]);
 });
 
-test("main: a signal while the start waits for others: it gives up, exits with 0", async () => {
+test("[OPS1] main: a signal while the start waits for others: it gives up, exits with 0", async () => {
   const main = begin(
     (signal) => new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(new Error("no peers, and told to stop")))),
   );
@@ -105,7 +108,7 @@ test("main: a signal while the start waits for others: it gives up, exits with 0
   assert.deepEqual(main.exits, [0]);
 });
 
-test("main: a lame duck: a signal makes it not ready at once, and stops it after lameDuckMs; a second signal ends it", async () => {
+test("[OPS3] main: a lame duck: a signal makes it not ready at once, and stops it after lameDuckMs; a second signal ends it", async () => {
   let [stops, isLeaving] = [0, (): boolean => true];
   const start: MainOptions["start"] = (_, given) => {
     isLeaving = given;
@@ -125,8 +128,9 @@ test("main: a lame duck: a signal makes it not ready at once, and stops it after
   assert.deepEqual(impatient.exits, [1]);
 });
 
-test("main: a stop that hangs: exits with 1 a margin after its grace; a second signal at once", async () => {
+test("[OPS2] main: a stop that hangs: exits with 1 a margin after its grace; a second signal at once", async () => {
   const hangs = (): Promise<Running> => Promise.resolve({ stop: () => new Promise<void>(() => undefined) });
+  assert.equal(STOP_MARGIN_MS, 5_000);
   const main = begin(hangs);
   main.emit("SIGTERM");
   await main.clock.settle();
@@ -140,7 +144,30 @@ test("main: a stop that hangs: exits with 1 a margin after its grace; a second s
   assert.deepEqual(impatient.exits, [1]);
 });
 
-test("main: a failed start, an uncaught exception, an unhandled rejection: exits with 1", async () => {
+/** A process that gets its turns a second late. */
+class LateClock extends ManualClock {
+  override setTimer(delayMs: number, action: () => void): Timer {
+    return super.setTimer(delayMs + 1_000, action);
+  }
+}
+
+test("[OPS2] main: a stop on a machine on which the process hardly runs: it has up to four times the limit", async () => {
+  const stopped = Promise.withResolvers<void>();
+  const begun = (stop: () => Promise<void>) => begin(() => Promise.resolve({ stop }), { clock: new LateClock() });
+  const slow = begun(() => stopped.promise);
+  slow.emit("SIGTERM");
+  await slow.clock.advance(3 * (DRAIN_GRACE_MS + STOP_MARGIN_MS));
+  assert.deepEqual(slow.exits, []);
+  stopped.resolve();
+  await slow.clock.settle();
+  assert.deepEqual(slow.exits, [0]);
+  const hangs = begun(() => new Promise(() => undefined));
+  hangs.emit("SIGTERM");
+  await hangs.clock.advance(4 * (DRAIN_GRACE_MS + STOP_MARGIN_MS) + 2_000);
+  assert.deepEqual(hangs.exits, [1]);
+});
+
+test("[OPS6] main: a failed start, an uncaught exception, an unhandled rejection: exits with 1", async () => {
   const failed = begin(() => Promise.reject(new Error("disk is full")));
   await failed.clock.settle();
   assert.deepEqual(failed.exits, [1]);

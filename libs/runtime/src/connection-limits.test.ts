@@ -6,7 +6,7 @@ import { CONNECTIONS_MAX, connectionLimits } from "./connection-limits.ts";
 const STORES = 80;
 
 for (const openFilesMax of [256, 512, 1024, 4096, 65_536, 1_048_576]) {
-  test(`connection limits: ${openFilesMax} open files: all ports full leave more than half to stores`, () => {
+  test(`[OPS8] connection limits: ${openFilesMax} open files: all ports full leave more than half to stores`, () => {
     const { grpc, http, admin } = connectionLimits(openFilesMax);
     const left = openFilesMax - grpc - http - admin;
     assert.ok(left >= STORES && left >= openFilesMax / 2, `${left} are left`);

@@ -46,7 +46,7 @@ test("running timer: a process that gets half of its turns late: the limit is lo
   assert.equal(firedAtMs(1_000, 25), 2_000);
 });
 
-test("running timer: a process that hardly runs: four times the limit, and one step, at most", () => {
+test("[OPS2] running timer: a process that hardly runs: four times the limit, and one step, at most", () => {
   for (const lateMs of [100, 1_000, 5_000]) assert.ok(firedAtMs(1_000, lateMs) <= 4_000 + 25 + lateMs, `${lateMs}`);
 });
 

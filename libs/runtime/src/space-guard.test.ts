@@ -28,7 +28,7 @@ class Fixture {
   }
 }
 
-test("space: at the low-water mark: admitted; below it on one disk: STORAGE_FULL, nothing applied", async () => {
+test("[OPS10] space: at the low-water mark: admitted; below it on one disk: STORAGE_FULL, nothing applied", async () => {
   const { guard, free, said } = new Fixture();
   await guard.admit();
   const below = new Fixture();
@@ -124,7 +124,7 @@ class ReserveFixture {
   }
 }
 
-test("reserve: grows by a block at each look, never into what is kept free, and is found again", async () => {
+test("[OPS11] reserve: grows by a block at each look, never into what is kept free, and is found again", async () => {
   const fixture = new ReserveFixture();
   const guard = fixture.guard();
   await guard.open();
@@ -142,7 +142,7 @@ test("reserve: grows by a block at each look, never into what is kept free, and 
   assert.equal(fixture.reserveBytes, 8 * BLOCK);
 });
 
-test("reserve: a full disk gets it at the start, before stores open; new data is refused until all of it is back", async () => {
+test("[OPS11] reserve: a full disk gets it at the start, before stores open; new data is refused until all of it is back", async () => {
   const fixture = new ReserveFixture();
   fixture.reserveBytes = 8 * BLOCK;
   fixture.othersBytes = 12 * BLOCK;

@@ -118,7 +118,7 @@ test("metrics: of the process: event-loop delay among them", async () => {
   assert.match(await createMetrics({ definitions: [], process: true }).text(), /nodejs_eventloop_lag_p99_seconds/);
 });
 
-test("admin: its three pages, those of the program, and nothing else", async (t) => {
+test("[OPS4] admin: its three pages, those of the program, and nothing else", async (t) => {
   let ready = false;
   let problems: readonly string[] = [];
   const waits: string[] = [];

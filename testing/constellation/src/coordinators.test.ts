@@ -69,7 +69,7 @@ async function groupsOf(name: string): Promise<{ readonly all: readonly string[]
   return { all: groups.map(({ id }) => id), own: groups.filter(({ master }) => master === name).map(({ id }) => id) };
 }
 
-test("[TX3, TX17, TX32] coordinators: a fourth is added in load and takes groups, the first is removed and ends: no transaction fails", async (t) => {
+test("[TX3, TX17, TX32] [OPS20] coordinators: a fourth is added in load and takes groups, the first is removed and ends: no transaction fails", async (t) => {
   const load = await ListLoad.start({ clients, writers: 2, pauseMs: 5 });
   try {
     await addFourth(t, load);

@@ -196,7 +196,7 @@ async function judge(load: Load, addresses: readonly string[]): Promise<void> {
   assert.deepEqual(lost, [], "nothing acknowledged is lost");
 }
 
-test("[TX3, TX32, DDD4] workers: a fourth is added, one stops, returns and is removed, the fourth stops, in load: partitions are handed over, no call fails, each id once", async (context: TestContext) => {
+test("[TX3, TX32, DDD4] [OPS21] workers: a fourth is added, one stops, returns and is removed, the fourth stops, in load: partitions are handed over, no call fails, each id once", async (context: TestContext) => {
   const [first, second, third, fourth] = workers as readonly [NodeProcess, NodeProcess, NodeProcess, NodeProcess];
   const staying = [first.plan.address, second.plan.address];
   await start(first, second, third);

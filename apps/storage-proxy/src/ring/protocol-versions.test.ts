@@ -67,7 +67,7 @@ const fingerprintOf = (contract: string): string =>
     .update([contract, ...formats()].join("\n"))
     .digest("hex");
 
-test("ring protocol: its messages and formats: as recorded for its version", () => {
+test("[OPS18] ring protocol: its messages and formats: as recorded for its version", () => {
   const fingerprint = fingerprintOf(contractOf(readFileSync(PROTO, "utf8")));
   const newest = RECORDED.at(-1)!;
   const toDo = `what nodes of a ring say to each other has changed: raise RING_PROTOCOL (libs/adapter-ring/src/limits.ts) and add {"version": ${newest.version + 1}, "fingerprint": "${fingerprint}"} to protocol-versions.json; nodes of two versions refuse each other`;
@@ -84,7 +84,7 @@ test("ring protocol: recorded versions: each once, each with a fingerprint of it
   assert.equal(new Set(RECORDED.map((one) => one.fingerprint)).size, RECORDED.length);
 });
 
-test("ring protocol: fingerprint: a renumbered field changes it, a comment does not", () => {
+test("[OPS18] ring protocol: fingerprint: a renumbered field changes it, a comment does not", () => {
   const proto = readFileSync(PROTO, "utf8");
   const original = fingerprintOf(contractOf(proto));
   assert.equal(fingerprintOf(contractOf(proto.replace("message CopyRequest", "// Another comment.\n\nmessage CopyRequest"))), original);

@@ -35,7 +35,7 @@ const batch = (body: string): string =>
 const admit = (node: MemoryNode): Promise<unknown> => ring.call(node, "GroupLogService/Admit", {}, COORDINATOR);
 
 for (const full of [0, 2]) {
-  test(`space: node ${full + 1} of 3 is almost full: every node refuses new rows, nothing of them is stored; reads and deletes go on`, async () => {
+  test(`[OPS10] space: node ${full + 1} of 3 is almost full: every node refuses new rows, nothing of them is stored; reads and deletes go on`, async () => {
     await leave(full, LOW_BYTES - 1);
     const before = ring.snapshot();
     for (const [at, node] of ring.nodes.entries()) {

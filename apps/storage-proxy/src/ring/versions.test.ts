@@ -88,7 +88,7 @@ async function logged(node: RingProcess, message: string, ...parts: readonly str
 const refusal = (caller: string, itsVersion: number, answerer: string, version: number): string =>
   `${caller} has version ${itsVersion} of the ring's protocol, ${answerer} version ${version}: stop all nodes of the ring`;
 
-test("versions: a node that starts with an older one: it ends, both sides say why, no row is changed", async () => {
+test("[OPS18] versions: a node that starts with an older one: it ends, both sides say why, no row is changed", async () => {
   await third.kill();
   const rows = await rowsOf(0);
   await assert.rejects(third.start(OLDER), /ended before it served/u);
@@ -103,7 +103,7 @@ test("versions: a node that starts with an older one: it ends, both sides say wh
   assert.equal(await equal(), rows);
 });
 
-test("versions: an older node serves while its peers are silent, then they are back: neither takes a row of the other", async () => {
+test("[OPS18] versions: an older node serves while its peers are silent, then they are back: neither takes a row of the other", async () => {
   await third.kill();
   for (const node of [first, second]) node.signal("SIGSTOP");
   await third.start(OLDER);

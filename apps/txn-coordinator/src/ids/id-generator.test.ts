@@ -5,7 +5,7 @@ import fc from "fast-check";
 import { MemoryGroupLog } from "@concord/port-contracts";
 import type { GroupLog } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock } from "@concord/runtime";
-import { partsOfGuid, WORKER_ID_MAX, type IdRange } from "@concord/snowflake";
+import { partsOfGuid, STEP_BACK_MS_MAX, WORKER_ID_MAX, type IdRange } from "@concord/snowflake";
 import { txnCoordinatorSchema } from "../config.ts";
 import { ID_LEASE_IDLE_MS, ID_LEASE_WORKERS } from "../limits.ts";
 import { FaultyLog, type LogFault } from "../test/faulty-log.ts";
@@ -85,7 +85,7 @@ test("[S5] ids: restart at once, clock behind: the same worker id, above everyth
 });
 
 for (const when of ["in the same process", "over a restart"] as const) {
-  test(`[S5] ids: the clock stood 8 h ahead and is set right ${when}: ids of its time at once, under another worker id`, async () => {
+  test(`[S5] [OPS16] ids: the clock stood 8 h ahead and is set right ${when}: ids of its time at once, under another worker id`, async () => {
     const one = node(new FaultyLog(), "a");
     one.clock.wallMs += 8 * 3_600_000;
     const ahead = await generated(one.ids);
@@ -102,9 +102,10 @@ for (const when of ["in the same process", "over a restart"] as const) {
   });
 }
 
-test("[S5] ids: a configured worker id and a clock far behind it: CLOCK_UNUSABLE, nothing is given out", async () => {
+test("[S5] [OPS16] ids: a configured worker id and a clock far behind it: CLOCK_UNUSABLE, nothing is given out", async () => {
   const one = node(new FaultyLog(), "a", 100);
   await generated(one.ids);
+  assert.equal(STEP_BACK_MS_MAX, 10_000);
   one.clock.wallMs -= 60_000;
   await assert.rejects(generated(one.open()), { code: "CLOCK_UNUSABLE", applied: "no" });
 });
@@ -228,9 +229,10 @@ test("ids: callers at the same time: one lease, all ids different", async () => 
   assert.equal(log.appends.filter(({ seq }) => seq === 1n).length, 1);
 });
 
-test("ids: configured worker ids: only those that are never leased", () => {
+test("[OPS16] ids: configured worker ids: only those that are never leased", () => {
   const parse = (snowflakeWorkerId: unknown): boolean =>
     txnCoordinatorSchema.safeParse({ storageProxies: [{ name: "p", address: "p:1" }], snowflakeWorkerId }).success;
+  assert.equal(ID_LEASE_WORKERS, 64);
   assert.deepEqual([ID_LEASE_WORKERS - 1, ID_LEASE_WORKERS, WORKER_ID_MAX, WORKER_ID_MAX + 1, 70.5, undefined].map(parse), [
     false,
     true,

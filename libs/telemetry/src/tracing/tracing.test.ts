@@ -5,7 +5,14 @@ import { test } from "node:test";
 import { parseTraceparent, silentLog, silentMetrics, type Clock, type Metrics, type Random, type Tracer } from "@concord/runtime";
 import { ManualClock } from "../test/manual-clock.ts";
 import { SpanExporter, type ExportOutcome } from "./exporter.ts";
-import { EXPORT_CLOSE_MS, EXPORT_EVERY_MS, EXPORT_TRIES_MAX, SPAN_LINKS_MAX, TRACES_PER_SECOND_MAX } from "./limits.ts";
+import {
+  EXPORT_CLOSE_MS,
+  EXPORT_EVERY_MS,
+  EXPORT_TRIES_MAX,
+  SPAN_LINKS_MAX,
+  TRACE_BUFFER_BYTES_MAX,
+  TRACES_PER_SECOND_MAX,
+} from "./limits.ts";
 import { otlpHttp } from "./otlp-http.ts";
 import { exportText } from "./span-text.ts";
 import { createTracer } from "./tracer.ts";
@@ -164,7 +171,8 @@ test("exporter: spans of a second leave in one body, with the process they are o
   assert.equal(counts.get("trace_spans_exported_total"), 2);
 });
 
-test("exporter: the collector hangs: what is kept is bounded in bytes, what is more is dropped and counted", async () => {
+test("[OPS14] exporter: the collector hangs: what is kept is bounded in bytes, what is more is dropped and counted", async () => {
+  assert.equal(TRACE_BUFFER_BYTES_MAX, 8 * 1024 * 1024);
   const { clock, exporter, counts } = exporterOf(() => new Promise(() => undefined), 10_000);
   for (let span = 0; span < 1000; span += 1) {
     exporter.add("x".repeat(100));
@@ -175,7 +183,7 @@ test("exporter: the collector hangs: what is kept is bounded in bytes, what is m
   assert.equal(counts.get("trace_spans_dropped_total buffer"), 900);
 });
 
-test("exporter: the collector is away: tried again after longer and longer pauses, then dropped and counted; later spans leave", async () => {
+test("[OPS14] exporter: the collector is away: tried again after longer and longer pauses, then dropped and counted; later spans leave", async () => {
   let tries = 0;
   const { clock, exporter, counts } = exporterOf(() => {
     tries += 1;

@@ -68,7 +68,7 @@ test("[TXR4] joining store: crashed before its peers knew: finishes joining, cop
   assert.deepEqual(ring.nodes.map(isReady), [true, true, true]);
 });
 
-test("start: /readyz names silent peers, the wait before a copy, and why a copy begins anew", async () => {
+test("[OPS4] start: /readyz names silent peers, the wait before a copy, and why a copy begins anew", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
   await write(first, 1);
   await ring.halt(second);
@@ -250,7 +250,7 @@ test("[TXR4] copy: one peer's row is corrupt: the sound one is kept", async () =
   assert.deepEqual(rowsOf(third), sound);
 });
 
-test("[TXR4] members differ: a node configured for another ring refuses to start and says why; so does its own store", async () => {
+test("[TXR4] [OPS22] members differ: a node configured for another ring refuses to start and says why; so does its own store", async () => {
   ring = new MemoryRing({ size: 3 });
   const [first] = ring.nodes as [MemoryNode, MemoryNode, MemoryNode];
   await writeMarker(first.store, { kind: "formed", members: ["node-1", "node-2", "node-4"] }, checksum);
