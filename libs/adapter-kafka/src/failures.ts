@@ -9,6 +9,15 @@ export function madeAnew(topic: string, why: string): ConcordError {
   );
 }
 
+export function truncated(topic: string, partition: number, why: string): ConcordError {
+  return new ConcordError(
+    "PARTITION_STOPPED",
+    `${topic}/${partition} lost messages that were read from it (${why}): a replica without them became its leader, or its disk forgot them. What ` +
+      "producers wrote since then may lie before the position of this worker: let them send it again with the same ids, known ones are duplicates; then " +
+      "start the worker again (docs/operations.md)",
+  );
+}
+
 /** The request did nothing, and may be made again. */
 export function unavailable(cause: unknown): ConcordError {
   if (cause instanceof ConcordError) return cause;

@@ -6,6 +6,8 @@ import type { AbortedTransaction } from "./record-batch.ts";
 const ID_BYTES = 16;
 const METADATA = { apiKey: 3, apiVersion: 12, apiName: "Metadata" } as const;
 const FETCH = { apiKey: 1, apiVersion: 13, apiName: "Fetch" } as const;
+/** Tag of the epoch and the offset where a log parts from what was read. */
+const DIVERGING_EPOCH = 0;
 const NO_FIELDS = Buffer.of(0);
 const NO_ID = "00".repeat(ID_BYTES);
 
@@ -30,6 +32,8 @@ export interface FetchAsked {
   readonly from: bigint;
   readonly bytesMax: number;
   readonly isolationLevel: number;
+  /** Leader epoch of the batch that ends at `from`; -1: unknown, nothing is compared. */
+  readonly lastEpoch: number;
 }
 
 export interface FetchAnswer {
@@ -37,6 +41,8 @@ export interface FetchAnswer {
   readonly stableEnd: bigint;
   readonly aborted: readonly AbortedTransaction[];
   readonly batches: Buffer;
+  /** Where the broker's log and what was read before part; undefined: the log continues what was read. */
+  readonly divergesAt: bigint | undefined;
 }
 
 export function metadataRequest(topic: string): Request {
@@ -80,7 +86,7 @@ export function readMetadata(bytes: Buffer): DescribedTopic {
   return topic;
 }
 
-export function fetchRequest({ topicId, partition, from, bytesMax, isolationLevel }: FetchAsked): Request {
+export function fetchRequest({ topicId, partition, from, bytesMax, isolationLevel, lastEpoch }: FetchAsked): Request {
   const head = Buffer.alloc(4 * 4 + 1 + 4 * 2);
   head.writeInt32BE(-1, 0);
   head.writeInt32BE(bytesMax, 12);
@@ -90,7 +96,7 @@ export function fetchRequest({ topicId, partition, from, bytesMax, isolationLeve
   asked.writeInt32BE(partition, 0);
   asked.writeInt32BE(-1, 4);
   asked.writeBigInt64BE(from, 8);
-  asked.writeInt32BE(-1, 16);
+  asked.writeInt32BE(lastEpoch, 16);
   asked.writeBigInt64BE(-1n, 20);
   asked.writeInt32BE(bytesMax, 28);
   const topics = [uvarint(2), Buffer.from(topicId, "hex"), uvarint(2), asked, NO_FIELDS, NO_FIELDS];
@@ -105,7 +111,7 @@ export function readFetched(bytes: Buffer): FetchAnswer {
   reader.skip(4);
   const errorCode = reader.int16();
   reader.skip(4);
-  if (errorCode !== 0) return { errorCode, stableEnd: -1n, aborted: [], batches: Buffer.alloc(0) };
+  if (errorCode !== 0) return { errorCode, stableEnd: -1n, aborted: [], batches: Buffer.alloc(0), divergesAt: undefined };
   const answers = reader.array(() => {
     reader.skip(ID_BYTES);
     const partitions = reader.array(() => readPartition(reader));
@@ -130,8 +136,8 @@ function readPartition(reader: FlexibleReader): FetchAnswer {
   });
   reader.skip(4);
   const batches = reader.bytes();
-  reader.fields();
-  return { errorCode, stableEnd, aborted, batches };
+  const diverging = reader.fields().get(DIVERGING_EPOCH);
+  return { errorCode, stableEnd, aborted, batches, divergesAt: diverging?.readBigInt64BE(4) };
 }
 
 /** The header of a flexible request ends with fields that are not used. */
@@ -205,11 +211,13 @@ class FlexibleReader {
     return items;
   }
 
-  /** Tagged fields are passed over. */
-  fields(): void {
+  /** Tagged fields by their tags. */
+  fields(): ReadonlyMap<number, Buffer> {
+    const fields = new Map<number, Buffer>();
     for (let left = this.uvarint(); left > 0; left -= 1) {
-      this.uvarint();
-      this.skip(this.uvarint());
+      const tag = this.uvarint();
+      fields.set(tag, this.take(this.uvarint()));
     }
+    return fields;
   }
 }

@@ -67,7 +67,7 @@ async function firstInput(
   { topic, from, to }: Hidden,
 ): Promise<bigint | undefined> {
   for (let at = from; at < to;) {
-    const { batches } = await wire.fetch(topic, partition, at, FETCH_BYTES, "undecided");
+    const { batches } = await wire.fetch(topic, partition, at, FETCH_BYTES, { what: "undecided" });
     const { messages, next } = decodeBatches(batches, at, []);
     const input = messages.map(inputOffsetOf).find((each) => each !== undefined);
     if (input !== undefined) return input;

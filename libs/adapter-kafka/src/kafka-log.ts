@@ -56,7 +56,7 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
         const batchBytesMax = await checkTopics(wire, options, options.log);
         await checkBrokers(wire, log);
         await checkPipelineSize({ wire, topics, pipeline, partitions, clock });
-        const reader = new Reader(wire);
+        const reader = new Reader(wire, topics.input);
         return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
       } catch (error) {
         if (!(error instanceof KafkaFailure) || signal?.aborted === true) throw error instanceof ConcordError ? error : unavailable(error);
@@ -186,7 +186,7 @@ class KafkaLog implements MessageLog {
   async openTransaction(partition: number, stableEnd: bigint): Promise<OpenTransaction | undefined> {
     checkPartition(this.#context, partition);
     try {
-      const { batches } = await this.#wire.fetch(this.#context.topics.input, partition, stableEnd, FETCH_BYTES, "undecided");
+      const { batches } = await this.#wire.fetch(this.#context.topics.input, partition, stableEnd, FETCH_BYTES, { what: "undecided" });
       return firstTransaction(batches, stableEnd);
     } catch (error) {
       throw unavailable(error);

@@ -18,9 +18,9 @@ export interface KafkaWire {
   replicatedEnd(topic: string, partition: number): Promise<bigint>;
   /**
    * What is committed, or what is undecided and aborted too. Fails with TOPIC_MADE_ANEW when another topic has the name by now than when this wire
-   * first saw it.
+   * first saw it, with LOG_TRUNCATED when the log no longer has the batch of `lastEpoch` that ended at `from`.
    */
-  fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched>;
+  fetch(topic: string, partition: number, from: bigint, bytesMax: number, options?: FetchOptions): Promise<Fetched>;
   /** One batch, to all replicas that are in sync. */
   produce(topic: string, partition: number, batch: Uint8Array, transactionalId: string | undefined): Promise<Produced>;
   /** Fences every earlier producer of the id and ends its transaction. */
@@ -66,6 +66,12 @@ export interface CommittedOffset {
   readonly metadata: string;
 }
 
+export interface FetchOptions {
+  readonly what?: "undecided";
+  /** Leader epoch of the batch that was read before; undefined: nothing is compared. */
+  readonly lastEpoch?: number | undefined;
+}
+
 export interface Fetched {
   /** Whole record batches; the last one may be cut. */
   readonly batches: Buffer;
@@ -82,6 +88,9 @@ export interface Produced {
 
 /** Type of a failure that no broker answers: the topic's name is another topic's by now. */
 export const TOPIC_MADE_ANEW = "TOPIC_MADE_ANEW";
+
+/** Type of a failure that no broker answers: the log lost what was read from it. */
+export const LOG_TRUNCATED = "LOG_TRUNCATED";
 
 /** A request that failed. `type` is Kafka's name of the error; undefined when no broker answered. */
 export class KafkaFailure extends Error {

@@ -51,6 +51,7 @@ declare module "kafkajs/src/network/socketFactory.js" {
 }
 declare module "kafkajs/src/protocol/encoder.js" {
   export default class Encoder {
+    readonly buffer: Buffer;
     writeInt16(value: number): this;
     writeInt32(value: number): this;
     writeString(value: string | null): this;

@@ -17,9 +17,11 @@ import { fetchRequest, metadataRequest, readFetched, readMetadata, type Describe
 import {
   failureType,
   KafkaFailure,
+  LOG_TRUNCATED,
   TOPIC_MADE_ANEW,
   type CommittedOffset,
   type Fetched,
+  type FetchOptions,
   type KafkaWire,
   type NewTopic,
   type Produced,
@@ -165,18 +167,23 @@ export class KafkajsWire implements KafkaWire {
     });
   }
 
-  async fetch(topic: string, partition: number, from: bigint, bytesMax: number, what?: "undecided"): Promise<Fetched> {
+  async fetch(topic: string, partition: number, from: bigint, bytesMax: number, options: FetchOptions = {}): Promise<Fetched> {
     const topicId = await this.#topicId(topic);
-    const isolationLevel = what === undefined ? READ_COMMITTED : READ_UNCOMMITTED;
-    const asked = { topicId, partition, from, bytesMax, isolationLevel };
+    const isolationLevel = options.what === undefined ? READ_COMMITTED : READ_UNCOMMITTED;
+    const asked = { topicId, partition, from, bytesMax, isolationLevel, lastEpoch: options.lastEpoch ?? -1 };
     try {
       return await this.#request(`a fetch of ${topic}/${partition} from ${from}`, async (cluster) => {
         const broker = await leaderOf(cluster, topic, partition);
         const decode = async (bytes: Buffer): Promise<FetchAnswer> => readFetched(bytes);
         const response = { decode, parse: async (fetched: FetchAnswer) => fetched };
-        const { errorCode, ...fetched } = (await broker.connectionPool.send({ request: fetchRequest(asked), response })) as FetchAnswer;
+        const { errorCode, divergesAt, ...fetched } = (await broker.connectionPool.send({
+          request: fetchRequest(asked),
+          response,
+        })) as FetchAnswer;
         if (OF_ANOTHER_TOPIC.has(errorCode)) throw new KafkaFailure(`the broker has no topic of the id ${topicId}`, "UNKNOWN_TOPIC_ID");
         failOn(errorCode);
+        if (divergesAt !== undefined)
+          throw new KafkaFailure(`what was read before offset ${from} is not there from ${divergesAt} on`, LOG_TRUNCATED);
         return fetched;
       });
     } catch (thrown) {
@@ -319,6 +326,7 @@ export class KafkajsWire implements KafkaWire {
 /** Refusals that say nothing against the connection and the metadata. */
 const KEEPS_CONNECTION = new Set([
   "OFFSET_OUT_OF_RANGE",
+  LOG_TRUNCATED,
   "CONCURRENT_TRANSACTIONS",
   "INVALID_PRODUCER_EPOCH",
   "PRODUCER_FENCED",

@@ -1,10 +1,9 @@
 import { messageBytes, type LogMessage, type LogPage, type PageLimits } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { unavailable } from "./failures.ts";
-import { failureType, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
+import { madeAnew, truncated, unavailable } from "./failures.ts";
+import { failureType, LOG_TRUNCATED, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
 import { isFence } from "./fence.ts";
-import { madeAnew } from "./failures.ts";
 import { decodeBatches } from "./record-batch.ts";
 
 /** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */
@@ -18,9 +17,14 @@ interface Stretch {
 export class Reader {
   readonly #wire: KafkaWire;
   readonly #kept = new Map<string, Stretch>();
+  readonly #input: string | undefined;
+  /** By partition of the input: the end of the last fetch, and the leader epoch of the batch that ended there. */
+  readonly #inputEnds = new Map<number, { readonly next: bigint; readonly epoch: number }>();
 
-  constructor(wire: KafkaWire) {
+  /** `input`: the topic of which each read must continue what was read before. */
+  constructor(wire: KafkaWire, input?: string) {
     this.#wire = wire;
+    this.#input = input;
   }
 
   /** OFFSET_OUT_OF_RANGE, CORRUPT_DATA with the offset that cannot be read, REPLICAS_UNAVAILABLE. */
@@ -42,7 +46,9 @@ export class Reader {
     const fetched = await this.#fetch(topic, partition, from);
     if (from > fetched.stableEnd) throw outOfRange(topic, partition, from, `it ends at ${fetched.stableEnd}`);
     try {
-      const { messages, next } = decodeBatches(fetched.batches, from, fetched.aborted);
+      const { messages, next, lastEpoch } = decodeBatches(fetched.batches, from, fetched.aborted);
+      if (topic === this.#input && next !== undefined && lastEpoch !== undefined && lastEpoch >= 0)
+        this.#inputEnds.set(partition, { next, epoch: lastEpoch });
       const stretch = { from, next: next === undefined || next < from ? from : next, messages: messages.filter((each) => !isFence(each)) };
       this.#keep(key, stretch);
       return stretch;
@@ -52,11 +58,13 @@ export class Reader {
   }
 
   async #fetch(topic: string, partition: number, from: bigint): Promise<Fetched> {
+    const end = topic === this.#input ? this.#inputEnds.get(partition) : undefined;
     try {
-      return await this.#wire.fetch(topic, partition, from, FETCH_BYTES);
+      return await this.#wire.fetch(topic, partition, from, FETCH_BYTES, { lastEpoch: end?.next === from ? end.epoch : undefined });
     } catch (error) {
       if (failureType(error) === "OFFSET_OUT_OF_RANGE") throw outOfRange(topic, partition, from, "the broker does not have it");
       if (failureType(error) === TOPIC_MADE_ANEW) throw madeAnew(topic, String(error));
+      if (failureType(error) === LOG_TRUNCATED) throw truncated(topic, partition, String(error));
       throw unavailable(error);
     }
   }

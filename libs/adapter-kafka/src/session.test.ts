@@ -255,8 +255,10 @@ function hiding({ inputs, committed, isOurs = true }: HiddenCase): Scripted & { 
     end: async (topic) => (topic === "out" && isEnded() ? to : 10n),
     replicatedEnd: async (topic) => (topic === "out" ? to : 10n),
     committed: async () => ({ offset: committed, metadata: "other" }),
-    fetch: async (_topic, _partition, _from, _bytes, what) =>
-      what === "undecided" ? { batches: hidden, aborted: [], stableEnd: 10n } : { batches: Buffer.alloc(0), aborted: [], stableEnd: 10n },
+    fetch: async (_topic, _partition, _from, _bytes, options) =>
+      options?.what === "undecided"
+        ? { batches: hidden, aborted: [], stableEnd: 10n }
+        : { batches: Buffer.alloc(0), aborted: [], stableEnd: 10n },
     addPartitions: async (_producer, partitions) => void ends.push(partitions.map(({ topic }) => topic).join()),
     endTransaction: async (_producer, as) => void ends.push(as),
   });

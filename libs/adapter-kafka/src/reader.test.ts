@@ -1,0 +1,60 @@
+// Reads over a broker that answers as the test says: what is compared with what was read before.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ConcordError } from "@concord/runtime";
+import { KafkaFailure, LOG_TRUNCATED, type Fetched, type FetchOptions, type KafkaWire } from "./kafka-wire.ts";
+import { Reader } from "./reader.ts";
+import { encodeBatch } from "./record-batch.ts";
+
+const LIMITS = { messages: 100, bytes: 1 << 20 };
+
+function batch(offset: bigint, count: number, epoch: number): Buffer {
+  const messages = Array.from({ length: count }, () => ({ key: null, value: Buffer.from("m"), headers: [], timestampMs: 1 }));
+  const bytes = encodeBatch(messages, undefined, 2);
+  bytes.writeBigInt64BE(offset, 0);
+  bytes.writeInt32BE(epoch, 12);
+  return bytes;
+}
+
+interface Asked {
+  readonly topic: string;
+  readonly from: bigint;
+  readonly lastEpoch: number | undefined;
+}
+
+function readerOf(answer: (asked: Asked) => Buffer): { reader: Reader; asked: Asked[] } {
+  const asked: Asked[] = [];
+  const fetch = async (topic: string, _partition: number, from: bigint, _bytes: number, options?: FetchOptions): Promise<Fetched> => {
+    asked.push({ topic, from, lastEpoch: options?.lastEpoch });
+    return { batches: answer(asked.at(-1)!), aborted: [], stableEnd: 100n };
+  };
+  return { reader: new Reader({ fetch } as KafkaWire, "in"), asked };
+}
+
+test("[DDD5] reader: it goes on where the input was read to: with the leader epoch of what it read; elsewhere and in other topics with none", async () => {
+  const { reader, asked } = readerOf(({ from }) => (from < 4n ? batch(from, 2, 7) : Buffer.alloc(0)));
+  await reader.read("in", 0, 0n, LIMITS);
+  await reader.read("in", 0, 2n, LIMITS);
+  await reader.read("in", 0, 4n, LIMITS);
+  await reader.read("in", 0, 4n, LIMITS);
+  await reader.read("in", 0, 3n, LIMITS);
+  await reader.read("in", 1, 4n, LIMITS);
+  await reader.read("out", 0, 0n, LIMITS);
+  await reader.read("out", 0, 2n, LIMITS);
+  const compared = asked.map(({ topic, from, lastEpoch }) => `${topic} ${from} ${lastEpoch}`);
+  const input = ["in 0 undefined", "in 2 7", "in 4 7", "in 4 7", "in 3 undefined", "in 4 undefined"];
+  assert.deepEqual(compared, [...input, "out 0 undefined", "out 2 undefined"]);
+});
+
+test("[DDD5] reader: a new leader lacks what was read from the input: stopped, with what producers are to do", async () => {
+  const { reader } = readerOf(({ lastEpoch }) => {
+    if (lastEpoch !== undefined) throw new KafkaFailure("what was read before offset 2 is not there from 1 on", LOG_TRUNCATED);
+    return batch(0n, 2, 7);
+  });
+  await reader.read("in", 0, 0n, LIMITS);
+  await assert.rejects(reader.read("in", 0, 2n, LIMITS), (error: unknown) => {
+    assert.ok(error instanceof ConcordError && error.code === "PARTITION_STOPPED", String(error));
+    assert.match(error.message, /^in\/0 lost messages that were read from it .*not there from 1 on.*send it again with the same ids/);
+    return true;
+  });
+});
