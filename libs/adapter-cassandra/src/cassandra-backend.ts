@@ -156,7 +156,7 @@ export class CassandraBackend implements StorageBackend {
       checked,
       groupLog,
       objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
-      rows: new CassandraRowStore({ ...target, whenApplied }),
+      rows: new CassandraRowStore({ ...target, clock, whenApplied }),
       batches: cassandraBatches({ ...target, clock, checksum, log, metrics, drawTimestampUs, writeTimeoutMs, failpoint, holders }),
     };
   }

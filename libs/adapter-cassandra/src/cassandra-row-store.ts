@@ -12,7 +12,7 @@ import type {
 } from "@concord/ports";
 import { compareBytes } from "@concord/codec";
 import { encodePartition, encodeRange, liveRow } from "@concord/rows";
-import { assert, ConcordError } from "@concord/runtime";
+import { assert, ConcordError, type Clock } from "@concord/runtime";
 import { applyRows, type RowTarget } from "./apply-rows.ts";
 import { failureOf, readError } from "./failure.ts";
 import { inFlight } from "./in-flight.ts";
@@ -22,6 +22,7 @@ import type { ReadSettings, ResultRow, Statement } from "./session.ts";
 import { rowTableOf } from "./tables.ts";
 
 export interface CassandraRowsOptions extends RowTarget {
+  readonly clock: Pick<Clock, "monotonicMs">;
   /** Resolves when the rows of these commits are at a quorum. */
   readonly whenApplied: (after: readonly LogPosition[], timeoutMs: number) => Promise<void>;
 }
@@ -60,10 +61,13 @@ export class CassandraRowStore implements RowStore {
     const partition = encodePartition(range.table, range.partition);
     checkKeyBytes(partition);
     let bounds: Bounds | undefined = boundsOf(range, partition.length);
-    const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: options.timeoutMs };
+    const { clock } = this.#options;
+    const startedMs = clock.monotonicMs();
+    const leftMs = (): number => Math.max(1, options.timeoutMs - (clock.monotonicMs() - startedMs));
     const rows: RowImage[] = [];
     let [scanned, bytes, rowsAsked] = [0, 0, Math.min(range.limit + 1, RANGE_ROWS_FIRST)];
     while (bounds !== undefined && rows.length <= range.limit) {
+      const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: leftMs() };
       const found = await this.#rows(this.#rangeStatement(range, partition, bounds, rowsAsked), settings);
       const isEnd = found.length < rowsAsked;
       for (const row of found) {
@@ -75,7 +79,9 @@ export class CassandraRowStore implements RowStore {
       const last = found.at(-1);
       if (isEnd || last === undefined) return pageOf(rows, range.limit, undefined);
       const lastKey = bytesOf(last["clustering"]);
-      if (bytes >= RANGE_PAGE_BYTES || scanned >= RANGE_ROWS_SCANNED_MAX) {
+      // Without a row it goes on among dead ones for half of its time: an empty page would only be asked for again.
+      const isFull = rows.length > 0 && (bytes >= RANGE_PAGE_BYTES || scanned >= RANGE_ROWS_SCANNED_MAX);
+      if (isFull || leftMs() < options.timeoutMs / 2) {
         return pageOf(rows, range.limit, rowKeyOf(partition, lastKey).clustering);
       }
       bounds = beyond(bounds, lastKey, range.reverse);

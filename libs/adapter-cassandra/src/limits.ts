@@ -26,7 +26,7 @@ export const SPECULATIONS_MAX = 1;
 export const RANGE_ROWS_FIRST = 64;
 export const RANGE_ROWS_MAX = 1000;
 export const RANGE_PAGE_BYTES = 2 * 1024 * 1024;
-/** Rows one range read looks at, dead ones included; then the page ends. */
+/** Rows one range read looks at, dead ones included; then the page ends, once it has a row. */
 export const RANGE_ROWS_SCANNED_MAX = 20_000;
 
 /** Entries of the group log in one answer of Cassandra: together below its largest message. */
