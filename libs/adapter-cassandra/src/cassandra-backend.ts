@@ -7,6 +7,7 @@ import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
 import { CassandraMetadata } from "./cassandra-metadata.ts";
 import { CassandraRowStore } from "./cassandra-row-store.ts";
+import { DeadRows } from "./dead-rows.ts";
 import { CassandraFailure } from "./failure.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
 import { checkSchema } from "./schema.ts";
@@ -27,6 +28,7 @@ interface Serving {
   readonly session: CassandraSession;
   readonly checked: CheckedNodes;
   readonly checkedKeyspace: CheckedKeyspace;
+  readonly deadRows: DeadRows;
   readonly rows: RowStore;
   readonly groupLog: GroupLog;
   readonly batches: Batches;
@@ -97,7 +99,9 @@ export class CassandraBackend implements StorageBackend {
       signal.throwIfAborted();
       throw thrown;
     }
-    this.#state = { kind: "serving", ...this.#open(session, checked), checkedKeyspace };
+    const serving: Serving = { ...this.#open(session, checked), checkedKeyspace };
+    this.#state = { kind: "serving", ...serving };
+    serving.deadRows.start();
   }
 
   async purge(beforeMs: number): Promise<number> {
@@ -117,6 +121,7 @@ export class CassandraBackend implements StorageBackend {
     if (state.kind === "serving") {
       state.checked.stop();
       state.checkedKeyspace.stop();
+      await state.deadRows.stop();
       await state.session.close();
     }
     await this.#starting?.catch(() => undefined);
@@ -154,6 +159,7 @@ export class CassandraBackend implements StorageBackend {
     return {
       session,
       checked,
+      deadRows: new DeadRows({ session, keyspace, clock, random, log, metrics, timeoutMs: writeTimeoutMs, isAllowed: () => this.ready }),
       groupLog,
       objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
       rows: new CassandraRowStore({ ...target, clock, whenApplied }),

@@ -114,8 +114,13 @@ class DriverSession implements CassandraSession {
     return answerOf(result);
   }
 
-  async write(statements: readonly Statement[], { timeoutMs }: WriteSettings): Promise<void> {
-    const settings = { isIdempotent: true, readTimeout: timeoutMs, logged: false };
+  async write(statements: readonly Statement[], { timeoutMs, consistency }: WriteSettings): Promise<void> {
+    const settings = {
+      isIdempotent: true,
+      readTimeout: timeoutMs,
+      logged: false,
+      consistency: consistency === "all" ? types.consistencies.all : quorum,
+    };
     const [first] = statements;
     assert(first !== undefined, "a write has a statement");
     await this.#repeatable(statements.length, timeoutMs, () =>

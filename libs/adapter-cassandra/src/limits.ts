@@ -79,6 +79,27 @@ export const WRONG_NODES_MAX = 1;
 /** Outcome partitions of one page of a purge, and deletes under way together. */
 export const PURGE_PAGE_PARTITIONS = 1000;
 
+/** A deletion is older than it before its row is purged: above what clocks are ahead (storage-proxy takes an hour) and above the longest apply. */
+export const DEAD_ROW_AGE_MS = 2 * 3_600_000;
+/** One pass over all rows in so long, by all processes together; pause before each process looks whether one is due. */
+export const DEAD_ROWS_SLOT_MS = 6 * 3_600_000;
+export const DEAD_ROWS_LOOK_MS = 600_000;
+/** Rows of one page of a pass, the pause after it, purges under way together, rows of one and its reads under way; failures that end a pass. */
+export const DEAD_ROWS_PAGE = 500;
+export const DEAD_ROWS_PAUSE_MS = 100;
+export const DEAD_ROWS_PURGES_IN_FLIGHT = 4;
+export const DEAD_ROWS_BATCH = 100;
+export const DEAD_ROWS_READS_IN_FLIGHT = 8;
+export const DEAD_ROWS_FAILURES_MAX = 64;
+/**
+ * Rows of one partition that a pass purges. Each leaves a tombstone for ROWS_GC_GRACE_SECONDS, 40 000 at most: a read that meets 100 000
+ * (tombstone_failure_threshold) fails, and pages end by rows, not by tombstones.
+ */
+export const DEAD_ROWS_PARTITION_MAX = 1_000;
+/** Parts of the tokens that a pass begins with; a part that cannot be read, or has too many tombstones, is divided up to so many. */
+export const TOKEN_PARTS_FIRST = 256n;
+export const TOKEN_PARTS_MAX = 1n << 32n;
+
 /** cas_contention_timeout of every node: below it takeover and a stale append meet as unknown (measured, TXC3). */
 export const CAS_CONTENTION_TIMEOUT_MS_MIN = 1_000;
 /** Seconds a row's tombstone is kept; above max_hint_window and the longest apply (TXC3). */

@@ -30,6 +30,8 @@ export interface ReadSettings {
 
 export interface WriteSettings {
   readonly timeoutMs: number;
+  /** Of `write` only: acknowledged by every replica, QUORUM when absent. */
+  readonly consistency?: "all";
 }
 
 /** How several statements go out together. */
@@ -48,7 +50,7 @@ export interface CassandraNode {
 export interface CassandraSession {
   /** Of one partition; at SERIAL through Paxos. `IN` over partitions and scans are never asked for at SERIAL. */
   read(statement: Statement, settings: ReadSettings): Promise<Answer>;
-  /** One or several statements with timestamps of their own, at QUORUM, without a log. */
+  /** One or several statements with timestamps of their own, without a log. */
   write(statements: readonly Statement[], settings: WriteSettings): Promise<void>;
   /** Cassandra's own logged batch at QUORUM. */
   writeLogged(statements: readonly Statement[], settings: WriteSettings): Promise<void>;
