@@ -238,14 +238,14 @@ test("bootstrap: a package is made beside what runs: build tools as locked in a 
   assert.equal(existsSync(join(build, "npm-ran")), false, "installed once");
 });
 
-test("bootstrap: start: keeps compiled modules inside node_modules; another command: does not", async () => {
+test("bootstrap: compiled modules are kept inside node_modules, by each command", async () => {
   const cacheOf = 'console.log("cache", process.env.NODE_COMPILE_CACHE);';
   write("testing/constellation/src/start.ts", cacheOf);
   write("testing/demo/src/demo.ts", cacheOf);
-  const [start, demo] = [bootstrap("start"), bootstrap("demo")];
-  assert.deepEqual(await Promise.all([start.exitCode, demo.exitCode]), [0, 0]);
-  assert.ok(start.output().includes(`cache ${join(folder, "node_modules", ".cache")}`), start.output());
-  assert.match(demo.output(), /cache undefined/);
+  for (const started of [bootstrap("start"), bootstrap("demo")]) {
+    assert.equal(await started.exitCode, 0);
+    assert.ok(started.output().includes(`cache ${join(folder, "node_modules", ".cache")}`), started.output());
+  }
 });
 
 for (const [situation, packages] of [

@@ -60,9 +60,7 @@ const PACKING = new Set(["client:pack", "concord:pack", "libs:pack"]);
 const BUILD_FOLDER = join(ROOT, "node_modules", ".cache", "concord-build");
 const BUILD_PACKAGES = ["esbuild", "typescript", "@types/node"];
 const BUILD_NAMES = /^node_modules\/(esbuild|@esbuild\/[^/]+|typescript|@typescript\/[^/]+|@types\/node|undici-types)$/;
-/** Halves the CPU of a start; not for tests, whose coverage it would blur. */
-const CACHING = new Set([...RUNNING, "bench", "assertions"]);
-/** Compiled modules of earlier starts. */
+/** Compiled modules of earlier starts: halves the CPU of a start. */
 const COMPILE_CACHE = join(ROOT, "node_modules", ".cache", "concord-modules");
 /** Measured on linux-x64: all packages of the lock file, and those that running needs. */
 const INSTALLED_MB = { all: 640, running: 350 };
@@ -141,7 +139,7 @@ function starters() {
  */
 function run(runtime, args) {
   const env = { ...process.env, PATH: [dirname(runtime), BIN, process.env.PATH].join(delimiter) };
-  if (CACHING.has(command)) env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+  env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   const child = spawn(runtime, ["--import", FOLLOW_PARENT, ...args], {
     cwd: process.cwd(),
     env,

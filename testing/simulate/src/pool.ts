@@ -55,7 +55,8 @@ function start({ folder, compileCache, coverage }: PoolOptions): ChildProcess {
   const env = {
     ...process.env,
     ...(compileCache === undefined ? {} : { NODE_COMPILE_CACHE: compileCache }),
-    ...(coverage === undefined ? {} : { NODE_V8_COVERAGE: coverage }),
+    // Code from a cache blurs what was run.
+    ...(coverage === undefined ? {} : { NODE_V8_COVERAGE: coverage, NODE_DISABLE_COMPILE_CACHE: "1" }),
   };
   return fork(join(folder, "worker.ts"), { stdio: ["ignore", "inherit", "inherit", "ipc"], env });
 }
