@@ -408,6 +408,6 @@ export type CopyDigest = (
 
 /** The ETag of parts (MD5 of MD5s, "-N") and their checksum, composite or of the whole object (CRCs can be combined). */
 export type CombineDigests = (
-  parts: readonly { readonly md5Hex: string; readonly lengthBytes: number; readonly checksum: string | undefined }[],
+  parts: readonly { readonly md5Hex: string; readonly lengthBytes: number; readonly checksum: StoredChecksum | undefined }[],
   checksum: NewUpload["checksum"],
 ) => { readonly etag: string; readonly checksum: StoredChecksum | undefined };

@@ -2,7 +2,7 @@
 import type { Oid } from "@concord/ports";
 import type { ObjectEncryption, PartEncryption } from "./encryption/rows.ts";
 
-/** Checksums of a whole object or part that the client sent or asked for, base64 as in S3 headers. */
+/** Checksums of a whole object or part: those that the client sent or asked for, or the gateway's default; base64 as in S3 headers. */
 export type ChecksumAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME" | "SHA1" | "SHA256";
 
 export interface StoredChecksum {

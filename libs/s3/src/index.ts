@@ -29,7 +29,7 @@ export type { ConditionFacts } from "./access/conditions.ts";
 export { readPolicy, refuseIdleActions, type Caller, type Policy } from "./access/policy.ts";
 export { combineDigests, type PartDigest } from "./body/combine-digests.ts";
 export { checkedBody, checkedFile, readBody, refuseBody, type BodyOptions, type RequestBody } from "./body/checked-body.ts";
-export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest } from "./body/digests.ts";
+export { CHECKSUM_ALGORITHMS, checksumAlgorithm, checksumHeader, checksumStream, copyDigest, DEFAULT_CHECKSUM } from "./body/digests.ts";
 export { S3_CODES, toS3Error } from "./concord-errors.ts";
 export { CORS_METHODS, CORS_VARY, corsHeaders, readAskedHeaders, type CorsRequest, type CorsRule } from "./cors.ts";
 export { formatHttpDate, formatIsoDate, parseHttpDate } from "./dates.ts";

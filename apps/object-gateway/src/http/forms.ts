@@ -3,6 +3,7 @@ import type { HttpRequest, HttpResponse } from "@concord/runtime";
 import {
   checkedFile,
   checkForm,
+  DEFAULT_CHECKSUM,
   fieldsOf,
   percentEncode,
   postResponseXml,
@@ -188,7 +189,7 @@ async function postObject(call: S3Call, context: Context, { file, bytes, success
   const acl = aclOfNew(call, context);
   const lock = lockOfNew(call);
   const encryption = encryptionOfNew(call, context);
-  const checked = checkedFile(withinBytes(file, bytes), headers);
+  const checked = checkedFile(withinBytes(file, bytes), headers, { algorithm: DEFAULT_CHECKSUM });
   const stored = await withFile(call, context, checked, (body) =>
     context.store.putObject({ bucket, key, body, attributes, acl, lock, encryption, precondition: { judge }, by: "form" }),
   );

@@ -5,6 +5,7 @@ import {
   completeMultipartUploadXml,
   copyDigest,
   copyPartXml,
+  DEFAULT_CHECKSUM,
   initiateMultipartUploadXml,
   listPartsXml,
   listUploadsXml,
@@ -55,7 +56,7 @@ export const uploadPart: Operation = async (call, context) => {
   const algorithm = await uploadAlgorithm(context.store, part);
   checkPartAlgorithm(headers, algorithm);
   const customerKey = customerKeyOf(call, context);
-  const stored = await withUpload(call, context, { algorithm, becomes: "part" }, (body) =>
+  const stored = await withUpload(call, context, { algorithm: algorithm ?? DEFAULT_CHECKSUM, becomes: "part" }, (body) =>
     context.store.putPart({ ...part, body, customerKey }),
   );
   const checksum = checksumHeaders(stored.checksum).filter(([name]) => name !== "x-amz-checksum-type");
@@ -72,7 +73,7 @@ export const uploadPartCopy: Operation = async (call, context) => {
   const copied = await copying(call, context, (take) => {
     const digest: CopyDigest = (_, bytes) => {
       take({ objects: 0, bytes });
-      return copyDigest(algorithm);
+      return copyDigest(algorithm ?? DEFAULT_CHECKSUM);
     };
     return context.store.copyPart({ ...part, source, digest, customerKey });
   });

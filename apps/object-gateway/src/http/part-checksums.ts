@@ -11,7 +11,7 @@ export async function uploadAlgorithm(
   return checksum?.algorithm;
 }
 
-/** InvalidRequest when the part comes with the checksum of another algorithm. Without an algorithm of the upload's any is checked. */
+/** InvalidRequest when the part comes with the checksum of another algorithm. An upload without an algorithm takes any, and adds the default where there is none. */
 export function checkPartAlgorithm(headers: Fields, expected: ChecksumAlgorithm | undefined): void {
   if (expected === undefined) return;
   const trailers = headers.all("x-amz-trailer").flatMap((value) => value.split(",").map((name) => name.trim().toLowerCase()));

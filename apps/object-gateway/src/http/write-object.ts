@@ -3,6 +3,7 @@ import { REDIRECT_HEADER, type CopyDigest, type Deleted, type EncryptionRequest,
 import {
   copyDigest,
   copyObjectXml,
+  DEFAULT_CHECKSUM,
   deleteResultXml,
   readDelete,
   readDeleteCondition,
@@ -35,7 +36,7 @@ export const putObject: Operation = async (call, context) => {
   const encryption = encryptionOfNew(call, context);
   const precondition = { ...readPrecondition(headers), judge };
   let sizeBytes: number | undefined;
-  const stored = await withUpload(call, context, { becomes: "object" }, (body) => {
+  const stored = await withUpload(call, context, { algorithm: DEFAULT_CHECKSUM, becomes: "object" }, (body) => {
     sizeBytes = body.lengthBytes;
     return context.store.putObject({ bucket, key, body, attributes, acl, lock, precondition, encryption });
   });
@@ -75,7 +76,7 @@ export const copyObject: Operation = async (call, context) => {
   const copied = await copying(call, context, (take) => {
     const digest: CopyDigest = (algorithm, bytes) => {
       take({ objects: 1, bytes });
-      return copyDigest(asked ?? algorithm);
+      return copyDigest(asked ?? algorithm ?? DEFAULT_CHECKSUM);
     };
     return context.store.copyObject({ ...copy, digest });
   });

@@ -61,7 +61,7 @@ function stored(fixture: Fixture): string {
 
 const combine: CombineDigests = (parts) => ({
   etag: `${md5(bytesOf(parts.map(({ md5Hex }) => md5Hex).join()))}-${parts.length}`,
-  checksum: { ...CHECKSUM, type: "COMPOSITE", value: parts.map(({ checksum }) => checksum).join("+") },
+  checksum: { ...CHECKSUM, type: "COMPOSITE", value: parts.map(({ checksum }) => checksum?.value).join("+") },
 });
 const digest: CopyDigest = () => {
   const parts: Uint8Array[] = [];

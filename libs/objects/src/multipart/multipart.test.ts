@@ -214,7 +214,7 @@ test("complete: checksums: those named for parts and for the object are compared
       combine: (parts, type) => {
         assert.deepEqual(
           parts.map((one) => [one.checksum, one.lengthBytes]),
-          [["AAAA", A.length]],
+          [[ofPart, A.length]],
         );
         assert.deepEqual(type, checksum);
         return { etag: "e-1", checksum: whole };

@@ -78,7 +78,7 @@ export function selectParts(
   checkSizes(context, named);
   const names = new Set(named.map(({ number }) => number));
   const { etag, checksum } = request.combine(
-    named.map(({ row }) => ({ md5Hex: row.etag, lengthBytes: row.lengthBytes, checksum: row.checksum?.value })),
+    named.map(({ row }) => ({ md5Hex: row.etag, lengthBytes: row.lengthBytes, checksum: row.checksum })),
     upload.checksum,
   );
   checkWhole(request.checksum, checksum);

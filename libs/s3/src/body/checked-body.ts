@@ -51,9 +51,13 @@ export function checkedBody(request: RequestBody, verified: Received, options: B
 }
 
 /** The file of a form, whose length is known at its end. `headers` are what its fields say of it. */
-export function checkedFile(file: AsyncGenerator<Uint8Array, void, void>, headers: Fields): Omit<CheckedBody, "lengthBytes"> {
+export function checkedFile(
+  file: AsyncGenerator<Uint8Array, void, void>,
+  headers: Fields,
+  options: Pick<BodyOptions, "algorithm"> = {},
+): Omit<CheckedBody, "lengthBytes"> {
   const expected = { lengthBytes: 0, md5Hex: readMd5(headers), checksum: readChecksum(headers, { kind: "unsigned" }) };
-  const algorithm = expected.checksum?.algorithm;
+  const algorithm = expected.checksum?.algorithm ?? options.algorithm;
   let digests: Digests | undefined;
   async function* passingFile(): AsyncGenerator<Uint8Array, void, void> {
     const passed = ownDigests(namesOf(algorithm, false));

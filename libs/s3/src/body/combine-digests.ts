@@ -9,28 +9,38 @@ import { CHECKSUM_BYTES, checksumStream } from "./digests.ts";
 export interface PartDigest {
   readonly md5Hex: string;
   readonly lengthBytes: number;
-  /** Base64. */
-  readonly checksum: string | undefined;
+  readonly checksum: StoredChecksum | undefined;
 }
 
 /** Whether the checksum of the whole can be made from those of the parts (S3 allows FULL_OBJECT for CRCs only). */
 export function allowsType({ algorithm, type }: UploadChecksum): boolean {
-  const isCrc = algorithm === "CRC32" || algorithm === "CRC32C" || algorithm === "CRC64NVME";
-  return type === "FULL_OBJECT" ? isCrc : algorithm !== "CRC64NVME";
+  return type === "FULL_OBJECT" ? isCrc(algorithm) : algorithm !== "CRC64NVME";
 }
 
-/** CombineDigests of the object store. PART_INVALID when a part has no checksum of the upload's algorithm. */
+const isCrc = (algorithm: ChecksumAlgorithm): boolean => algorithm === "CRC32" || algorithm === "CRC32C" || algorithm === "CRC64NVME";
+
+/**
+ * CombineDigests of the object store. PART_INVALID when a part has no checksum of the upload's algorithm. An upload without an algorithm gets the
+ * checksum that its parts allow: of the whole object where all have the same CRC, else none.
+ */
 export function combineDigests(
   parts: readonly PartDigest[],
-  checksum: UploadChecksum | undefined,
+  asked: UploadChecksum | undefined,
 ): { readonly etag: string; readonly checksum: StoredChecksum | undefined } {
   assert(parts.length > 0, "an object has at least one part");
   const md5 = createHash("md5");
   for (const part of parts) md5.update(part.md5Hex, "hex");
+  const checksum = asked ?? commonCrc(parts);
   return {
     etag: `${md5.digest("hex")}-${parts.length}`,
     checksum: checksum === undefined ? undefined : { ...checksum, value: combinedValue(parts, checksum) },
   };
+}
+
+function commonCrc(parts: readonly PartDigest[]): UploadChecksum | undefined {
+  const algorithm = parts[0]!.checksum?.algorithm;
+  if (algorithm === undefined || !isCrc(algorithm)) return undefined;
+  return parts.every(({ checksum }) => checksum?.algorithm === algorithm) ? { algorithm, type: "FULL_OBJECT" } : undefined;
 }
 
 function combinedValue(parts: readonly PartDigest[], checksum: UploadChecksum): string {
@@ -42,8 +52,8 @@ function combinedValue(parts: readonly PartDigest[], checksum: UploadChecksum): 
   return `${encodeBase64(stream.digest())}-${parts.length}`;
 }
 
-function partBytes(part: PartDigest, index: number, algorithm: ChecksumAlgorithm): Uint8Array {
-  const bytes = part.checksum === undefined ? undefined : decodeBase64(part.checksum, CHECKSUM_BYTES[algorithm]);
+function partBytes({ checksum }: PartDigest, index: number, algorithm: ChecksumAlgorithm): Uint8Array {
+  const bytes = checksum?.algorithm === algorithm ? decodeBase64(checksum.value, CHECKSUM_BYTES[algorithm]) : undefined;
   if (bytes === undefined) throw new ConcordError("PART_INVALID", `entry ${index + 1} of the part list has no ${algorithm} checksum`);
   return bytes;
 }

@@ -15,6 +15,9 @@ export const CHECKSUM_ALGORITHMS = ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA
 
 export const CHECKSUM_BYTES: Readonly<Record<ChecksumAlgorithm, number>> = { CRC32: 4, CRC32C: 4, CRC64NVME: 8, SHA1: 20, SHA256: 32 };
 
+/** Added to uploads that bring no checksum, as S3 does since 2024-12. */
+export const DEFAULT_CHECKSUM: ChecksumAlgorithm = "CRC64NVME";
+
 /** "CRC32C" for "crc32c": names in headers and in x-amz-checksum-algorithm have either case. */
 export function checksumAlgorithm(name: string): ChecksumAlgorithm | undefined {
   return CHECKSUM_ALGORITHMS.find((algorithm) => algorithm === name.toUpperCase());
