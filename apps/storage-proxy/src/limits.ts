@@ -48,3 +48,5 @@ export const PURGE_INTERVAL_MS = 30_000;
 export const PURGE_MARGIN_MS = 120_000;
 /** Commits of different groups one read may name. */
 export const READ_AFTER_MAX = 64;
+/** Values of the rows of one answer to a client: names, types and keys take the rest of a message of 4 MiB. */
+export const ANSWER_ROW_BYTES_MAX = 3.5 * 1024 * 1024;

@@ -21,6 +21,8 @@ export const RANGE_IMAGES_MAX = 1000;
 export const RANGE_BYTES_TARGET = 1024 * 1024;
 /** Asked for beyond the live rows wanted: a few dead rows then cost no second round. Doubles with every further one. */
 export const RANGE_SLACK_IMAGES = 8;
+/** Stored bytes of the rows of one page: it ends before the row that would pass them, so that rows of any legal size are listed. */
+export const PAGE_ROW_BYTES_MAX = 2 * 1024 * 1024;
 /** Images one readRange looks at; then it answers a short page that says where to go on. */
 export const RANGE_SCAN_IMAGES_MAX = 100_000;
 /** Repairs of a third replica that run in the background; more are left to the next read. */

@@ -33,6 +33,7 @@ import { areStaleCopies, neverApplied, readError, staleCopies, tooFewReachable, 
 import { encodedMutationsOf } from "./image-mutations.ts";
 import {
   BACKGROUND_REPAIRS_MAX,
+  PAGE_ROW_BYTES_MAX,
   RANGE_IMAGES_MAX,
   RANGE_SCAN_IMAGES_MAX,
   RANGE_SLACK_IMAGES,
@@ -116,14 +117,14 @@ export class QuorumRowStore implements RowStore {
     return (await Promise.all(chunks)).flat().map((row) => row.image);
   }
 
-  /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at. */
+  /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at or its rows would have more than PAGE_ROW_BYTES_MAX. */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page takes at least one row");
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
     const { after = [] } = options;
     const bounds: Bounds = encodeRange(range);
     const rows: RowImage[] = [];
-    let scanned = 0;
+    let [scanned, bytes] = [0, 0];
     let slack = RANGE_SLACK_IMAGES;
     while (compareBytes(bounds.from, bounds.to) < 0) {
       const wanted = Math.min(range.limit - rows.length + slack, RANGE_IMAGES_MAX);
@@ -131,8 +132,11 @@ export class QuorumRowStore implements RowStore {
       const page = await whileStale(() => this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { deadlineMs, after }));
       scanned += page.rows.length;
       for (let i = 0; i < page.rows.length; i += 1) {
-        const { image } = page.rows[i]!;
-        if (liveRow(image) !== undefined) rows.push(image!);
+        const { image, bytes: stored } = page.rows[i]!;
+        if (liveRow(image) === undefined) continue;
+        bytes += stored.length;
+        if (bytes > PAGE_ROW_BYTES_MAX && rows.length > 0) return { rows, next: rows.at(-1)!.key.clustering };
+        rows.push(image!);
         if (rows.length < range.limit) continue;
         const isLast = i === page.rows.length - 1 && page.horizon === undefined;
         assert(rows.length === range.limit, "a page has no more rows than its limit");

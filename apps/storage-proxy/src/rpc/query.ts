@@ -5,6 +5,7 @@ import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type State
 import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
 import { runBatch } from "./batch-execute.ts";
+import { checkAnswer } from "./answer-rows.ts";
 import { budgetMs } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
@@ -84,6 +85,7 @@ async function select(serving: Serving, { request, pageSize, catalogue, context 
     after: positionsFromWire(request.after),
   });
   const columns = new Set(planned.columns);
+  checkAnswer(page.rows, columns);
   return { ...NOTHING, rows: page.rows.map((row) => rowToWire(row, columns)), nextPageToken: page.nextPageToken };
 }
 

@@ -5,6 +5,7 @@ import type { HandlerContext, Handler } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
 import { queryFingerprint, tableOf, validateRange, type SchemaCatalogue } from "@concord/schema";
 import type { Serving } from "../context.ts";
+import { checkAnswer } from "./answer-rows.ts";
 import { budgetMs } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, isCoordinator } from "./checks.ts";
@@ -31,7 +32,9 @@ export function readRangeHandler(serving: Serving): Handler<RowsService, "ReadRa
       : await serving().rows.readRange(position === undefined ? range : { ...range, after: position.after }, options);
     const token = pageTokens.issue(query, page.next === undefined ? undefined : { after: page.next, remaining: undefined });
     if (request.images) return { rows: [], images: page.rows.map(imageToWire), nextPageToken: token };
-    return { rows: page.rows.map((image) => rowToWire(liveRow(image)!)), images: [], nextPageToken: token };
+    const rows = page.rows.map((image) => liveRow(image)!);
+    checkAnswer(rows);
+    return { rows: rows.map((row) => rowToWire(row)), images: [], nextPageToken: token };
   };
 }
 

@@ -7,6 +7,7 @@ import { READ_KEYS_MAX } from "../limits.ts";
 import type { Serving } from "../context.ts";
 import { budgetMs } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
+import { checkAnswer } from "./answer-rows.ts";
 import { checkCount, checkImagesRole, checkKeyShape, isCoordinator } from "./checks.ts";
 import { readAtOnce } from "../rows/atomic-reads.ts";
 import { imageToWire, keyFromWire, rowToWire } from "@concord/rows-wire";
@@ -20,6 +21,7 @@ export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
     const images = await imagesOf(serving, request, context, (): ReadOptions => {
       return { timeoutMs: budgetMs(context, clock, config.readTimeoutMs), after: positionsFromWire(request.after) };
     });
+    if (!request.images) checkAnswer(images.map(liveRow));
     return {
       results: images.map((image) => {
         if (request.images) return image === undefined ? {} : { image: imageToWire(image) };
