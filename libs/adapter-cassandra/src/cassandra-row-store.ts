@@ -64,16 +64,17 @@ export class CassandraRowStore implements RowStore {
     const { clock } = this.#options;
     const startedMs = clock.monotonicMs();
     const leftMs = (): number => Math.max(1, options.timeoutMs - (clock.monotonicMs() - startedMs));
-    const rows: RowImage[] = [];
+    const rows: SizedRow[] = [];
     let [scanned, bytes, rowsAsked] = [0, 0, Math.min(range.limit + 1, RANGE_ROWS_FIRST)];
     while (bounds !== undefined && rows.length <= range.limit) {
       const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: leftMs() };
       const found = await this.#rows(this.#rangeStatement(range, partition, bounds, rowsAsked), settings);
       const isEnd = found.length < rowsAsked;
       for (const row of found) {
-        bytes += rowBytes(row);
+        const rowSize = rowBytes(row);
+        bytes += rowSize;
         const image = imageOfRow(rowKeyOf(partition, bytesOf(row["clustering"])), row);
-        if (liveRow(image) !== undefined) rows.push(image!);
+        if (liveRow(image) !== undefined) rows.push({ image: image!, bytes: rowSize });
       }
       scanned += found.length;
       const last = found.at(-1);
@@ -135,8 +136,22 @@ function beyond(bounds: Bounds, last: Uint8Array, reverse: boolean): Bounds | un
   return compareBytes(next.from, next.to) < 0 ? next : undefined;
 }
 
-/** `lastSeen`: where the look ended before the partition did. */
-function pageOf(rows: readonly RowImage[], limit: number, lastSeen: RowPage["next"]): RowPage {
-  if (rows.length <= limit) return { rows, next: lastSeen };
-  return { rows: rows.slice(0, limit), next: rows[limit - 1]!.key.clustering };
+interface SizedRow {
+  readonly image: RowImage;
+  readonly bytes: number;
+}
+
+/**
+ * Rows that one look found beyond the limit, or beyond RANGE_PAGE_BYTES after the first one, are left to the next page. `lastSeen`: where the look ended
+ * before the partition did.
+ */
+function pageOf(found: readonly SizedRow[], limit: number, lastSeen: RowPage["next"]): RowPage {
+  const rows: RowImage[] = [];
+  let bytes = 0;
+  for (const row of found) {
+    bytes += row.bytes;
+    if (rows.length === limit || (rows.length > 0 && bytes > RANGE_PAGE_BYTES)) return { rows, next: rows.at(-1)!.key.clustering };
+    rows.push(row.image);
+  }
+  return { rows, next: lastSeen };
 }

@@ -22,6 +22,8 @@ import {
   type Client,
   type Session,
 } from "./test/fixture.ts";
+import { PAGE_ROW_BYTES_MAX } from "./limits.ts";
+import type { RangeAnswer, TransactionOperations } from "./operations.ts";
 import type { TableWrite } from "./index.ts";
 
 function scan(index: string, album: number, rest: Partial<RowRange> = {}): IndexScan {
@@ -282,4 +284,41 @@ test("[TX21] [TX28] random transactions: indexes equal the table after each, que
     ),
     { numRuns: 60, seed: 42 },
   );
+});
+
+test("[TX28] range and index: rows of 200 KB, more than an answer or a transaction holds: pages end by bytes, every row comes once", async () => {
+  const fixture = new TestFixture();
+  const client = await fixture.open();
+  const count = 60;
+  const note = text("é".repeat(100_000));
+  for (let at = 0; at < count; at += 1) {
+    await client.execute([insert(photoKey(1, at), { status: text("public"), modified: timestamp(5), note })]);
+    await settle();
+  }
+  const session = client.begin();
+  await session.start(albumKey(1));
+  await session.write(insert(photoKey(1, count), { status: text("public"), modified: timestamp(5), note: text("last") }));
+  const album = { table: "photos", partition: [bigint(1)], reverse: false, limit: 100 };
+  const modified = (after: RowRange["after"]): IndexScan =>
+    scan("by_modified", 1, { ...equals(timestamp(5)), ...(after === undefined ? {} : { after }) });
+  const listings: ((operations: TransactionOperations, after: RowRange["after"]) => Promise<RangeAnswer>)[] = [
+    (operations, after) => operations.readRange(after === undefined ? album : { ...album, after }),
+    (operations, after) => operations.queryIndex(PHOTOS, [modified(after)], 100),
+    (operations, after) => operations.queryIndex(PHOTOS, [modified(after), scan("by_status", 1, equals(text("public")))], 100),
+  ];
+  for (const [at, listing] of listings.entries()) {
+    const listed: number[] = [];
+    let after: RowRange["after"];
+    do {
+      const page: RangeAnswer = await session.operate((operations) => listing(operations, after));
+      const bytes = page.rows.reduce((sum, row) => sum + Buffer.byteLength(row.columns.get("note")!.value as string), 0);
+      assert.ok(bytes <= PAGE_ROW_BYTES_MAX, `listing ${at}: a page of ${bytes} bytes`);
+      listed.push(...photosOf(page.rows));
+      after = page.next;
+    } while (after !== undefined);
+    assert.deepEqual(
+      listed,
+      Array.from({ length: count + 1 }, (_, photo) => photo),
+    );
+  }
 });

@@ -97,6 +97,8 @@ export const HELD_BYTES_MAX = 64 * 1024 * 1024;
 export const HELD_BYTES_FREE = 4 * 1024;
 /** Bytes are taken from the shared count in steps, so that it costs little. */
 export const HELD_BYTES_STEP = 16 * 1024;
+/** Bytes of the rows of one page of a range or an index: it ends before the row that would pass them, so that an answer takes it. */
+export const PAGE_ROW_BYTES_MAX = 1024 * 1024;
 /** When a transaction that found no memory may be repeated. */
 export const HELD_RETRY_MS = 250;
 
@@ -120,6 +122,10 @@ export const REPEAT_BACKOFF: BackoffLimits = { initialMs: 10, maxMs: 500 };
 export const FINISH_POLL_MS = 2;
 
 assert(TRANSACTION_LIMITS.heldBytesPerTransactionMax * 4 <= HELD_BYTES_MAX, "one transaction leaves memory to others");
+assert(
+  TRANSACTION_LIMITS.answersKeptMax * PAGE_ROW_BYTES_MAX * 2 <= TRANSACTION_LIMITS.heldBytesPerTransactionMax,
+  "pages kept for repeats take half of what a transaction holds at most",
+);
 assert(TRANSACTION_LIMITS.flushBytesMax < ENTRY_BYTES_MAX, "a log entry holds the largest flush");
 assert(TRANSACTION_LIMITS.trimEveryBytes + ENTRY_BYTES_MAX <= TAIL_BYTES_MAX, "the log is trimmed before a replica's tail is full");
 assert(TRANSACTION_LIMITS.markIdleMs < TRANSACTION_LIMITS.markAloneMs, "a mark leaves with another group's append before it leaves alone");

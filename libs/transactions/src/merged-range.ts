@@ -1,11 +1,12 @@
 import type { RowImage, RowPage, RowRange } from "@concord/ports";
 import { liveRow, mergeImages } from "@concord/rows";
 import { compareClustering, keyText } from "@concord/schema";
-import type { CellValue } from "@concord/values";
+import { valueBytes, type CellValue } from "@concord/values";
 import { assert } from "@concord/runtime";
+import { PAGE_ROW_BYTES_MAX } from "./limits.ts";
 
 export interface MergedPage {
-  /** Images of live rows in reading direction; at most the range's limit. */
+  /** Images of live rows in reading direction; at most the range's limit, and one row or PAGE_ROW_BYTES_MAX. */
   readonly rows: readonly RowImage[];
   /** Clustering key of the last row, when more may follow. */
   readonly next: readonly CellValue[] | undefined;
@@ -17,8 +18,8 @@ export interface ChangedRow {
 }
 
 /**
- * A range read with changed rows merged in (TX28): a change may add, alter or hide a row, so stored pages are read until the limit is
- * full. `changes` are in the range and sorted in its direction.
+ * A range read with changed rows merged in (TX28): a change may add, alter or hide a row, so stored pages are read until the limit or
+ * PAGE_ROW_BYTES_MAX is reached. `changes` are in the range and sorted in its direction.
  */
 export async function readMergedRange(
   range: RowRange,
@@ -33,7 +34,7 @@ export async function readMergedRange(
     "TX28: changes are in the range's order",
   );
   const rows: RowImage[] = [];
-  let at = 0;
+  let [at, bytes] = [0, 0];
   let after = range.after;
   for (;;) {
     assert(rows.length < range.limit, "a page is read for rows that are missing");
@@ -44,13 +45,22 @@ export async function readMergedRange(
     at = end;
     assert(page.next !== undefined || at === changes.length, "TX28: no change is left out after the last stored page");
     for (const image of merged) {
-      if (rows.length === range.limit) return { rows, next: rows.at(-1)!.key.clustering };
+      bytes += imageBytes(image);
+      const isFull = rows.length === range.limit || (rows.length > 0 && bytes > PAGE_ROW_BYTES_MAX);
+      if (isFull) return { rows, next: rows.at(-1)!.key.clustering };
       rows.push(image);
     }
     if (page.next === undefined) return { rows, next: undefined };
     if (rows.length === range.limit) return { rows, next: rows.at(-1)!.key.clustering };
     after = page.next;
   }
+}
+
+/** Bytes of the columns on the wire. */
+export function imageBytes(image: RowImage): number {
+  let bytes = 0;
+  for (const [column, { value }] of image.cells) bytes += column.length + (value === null ? 0 : valueBytes(value));
+  return bytes;
 }
 
 /** Changes up to the end of a page; all of them when it was the last. */

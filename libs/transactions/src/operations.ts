@@ -18,7 +18,8 @@ import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
 import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
-import { ANSWER_MARGIN_MS } from "./limits.ts";
+import { ANSWER_MARGIN_MS, PAGE_ROW_BYTES_MAX } from "./limits.ts";
+import { imageBytes } from "./merged-range.ts";
 import { approximateBytes, approximateImageBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -119,7 +120,8 @@ export class TransactionOperations {
   }
 
   /**
-   * Rows found by every one of the index scans, in the order of the first, from after `after` (TX28). The scanned partitions are locked
+   * Rows found by every one of the index scans, in the order of the first, from after `after` (TX28): at most `limit`, and one row or
+   * PAGE_ROW_BYTES_MAX. The scanned partitions are locked
    * against writers until the transaction ends (TXD6). INDEX_CROSS_GROUP for an index that spans groups.
    */
   async queryIndex(definition: TableDefinition, scans: readonly IndexScan[], limit: number): Promise<RangeAnswer> {
@@ -131,15 +133,20 @@ export class TransactionOperations {
     const found: ReadonlySet<string>[] = [];
     for (const scan of others) found.push(await this.#baseKeys(definition, scan));
     const rows: Row[] = [];
+    let bytes = 0;
     let after = first.range.after;
     for (;;) {
       const part = { ...first.range, limit: limit - rows.length, ...(after === undefined ? {} : { after }) };
       const page = await this.#scan(definition, { index: first.index, range: part });
       for (const image of page.rows) {
         const row = baseRowOf(definition, first.index, this.#row(image)!);
-        if (!found.every((keys) => keys.has(keyText(row.key)))) continue;
-        transaction.heldBytes.addAnswer(approximateImageBytes(image));
-        rows.push(row);
+        if (found.every((keys) => keys.has(keyText(row.key)))) {
+          bytes += imageBytes(image);
+          if (rows.length > 0 && bytes > PAGE_ROW_BYTES_MAX) return { rows, next: after };
+          transaction.heldBytes.addAnswer(approximateImageBytes(image));
+          rows.push(row);
+        }
+        after = image.key.clustering;
       }
       assert(rows.length <= limit, "a page of an index query is bounded");
       after = page.next;
@@ -294,7 +301,7 @@ export class TransactionOperations {
     const page = await this.#context.committed.range(range, pending, count);
     transaction.requireOpen();
     assert(page.rows.length <= range.limit, "a page of a range is bounded");
-    assert(page.next === undefined || page.rows.length === range.limit, "a range goes on only after a full page");
+    assert(page.next === undefined || page.rows.length > 0, "a range goes on only after a row");
     for (const image of page.rows) this.#noteRead(image);
     return page;
   }

@@ -1,5 +1,6 @@
 import { ByteWriter } from "@concord/codec";
 import type { LogPosition, Row, RowRange, RowStore } from "@concord/ports";
+import { PAGE_ROW_BYTES_MAX } from "@concord/quorum";
 import { liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
 import {
@@ -17,6 +18,7 @@ import {
 } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 import { INTERSECTION_ROWS_MAX, PAGE_ROWS_MAX } from "../limits.ts";
+import { columnBytes } from "../rpc/answer-rows.ts";
 
 export interface ReadContext {
   readonly rows: RowStore;
@@ -85,33 +87,43 @@ async function readRange(range: RowRange, limit: number | undefined, context: Re
   return { rows, nextPageToken: context.tokens.issue(query, { after: page.next, remaining: left }) };
 }
 
-/** Rows that every scan finds, in the order of the first (TX28). The other scans are read whole, page after page of the first filtered. */
+/**
+ * Rows that every scan finds, in the order of the first (TX28): one row or PAGE_ROW_BYTES_MAX at most. The other scans are read whole, page after page of
+ * the first filtered.
+ */
 async function intersect(plan: Extract<ReadPlan, { kind: "read-index" }>, context: ReadContext): Promise<ResultPage> {
   const definition = tableOf(context.catalogue, plan.table);
   const [first, ...others] = plan.scans;
   const found = await Promise.all(others.map((scan) => keysOfScan(plan.table, scan, context)));
   const query = queryFingerprint(plan.scans.map((scan) => scan.range));
-  let position: PagePosition | undefined = context.tokens.read(query, context.pageToken);
-  let remaining = position === undefined ? plan.limit : position.remaining;
-  const rows: Row[] = [];
+  const position = context.tokens.read(query, context.pageToken);
+  const remaining = position === undefined ? plan.limit : position.remaining;
+  const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX);
   const index = indexOf(definition, first!.index.name);
-  for (;;) {
-    const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX) - rows.length;
-    if (wanted <= 0) break;
-    const page = await context.rows.readRange(
-      { ...first!.range, limit: wanted, ...afterOf(position) },
-      { timeoutMs: context.timeoutMs, after: context.after },
-    );
+  const rows: Row[] = [];
+  let bytes = 0;
+  let after = position?.after;
+  const pageSoFar = (): ResultPage => {
+    const left = remaining === undefined ? undefined : remaining - rows.length;
+    if (after === undefined || left === 0) return { rows, nextPageToken: NO_TOKEN };
+    return { rows, nextPageToken: context.tokens.issue(query, { after, remaining: left }) };
+  };
+  while (rows.length < wanted) {
+    const range = { ...first!.range, limit: wanted - rows.length, ...(after === undefined ? {} : { after }) };
+    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs, after: context.after });
     for (const image of page.rows) {
       const row = baseRowOf(definition, index, liveRow(image)!);
-      if (found.every((keys) => keys.has(keyText(row.key)))) rows.push(row);
+      if (found.every((keys) => keys.has(keyText(row.key)))) {
+        bytes += columnBytes(row);
+        if (rows.length > 0 && bytes > PAGE_ROW_BYTES_MAX) return pageSoFar();
+        rows.push(row);
+      }
+      after = image.key.clustering;
     }
-    if (page.next === undefined) return { rows, nextPageToken: NO_TOKEN };
-    position = { after: page.next, remaining };
+    after = page.next;
+    if (after === undefined) break;
   }
-  remaining = remaining === undefined ? undefined : remaining - rows.length;
-  if (remaining === 0 || position === undefined) return { rows, nextPageToken: NO_TOKEN };
-  return { rows, nextPageToken: context.tokens.issue(query, { after: position.after, remaining }) };
+  return pageSoFar();
 }
 
 async function keysOfScan(table: string, scan: IndexScan, context: ReadContext): Promise<ReadonlySet<string>> {

@@ -1,9 +1,9 @@
-import type { Row, RowKey } from "@concord/ports";
-import { ConcordError, toHex } from "@concord/runtime";
-import type { CellValue } from "@concord/values";
+import type { Row } from "@concord/ports";
+import { rowText } from "@concord/quorum";
+import { encodeRowKey } from "@concord/rows";
+import { ConcordError } from "@concord/runtime";
+import { valueBytes } from "@concord/values";
 import { ANSWER_ROW_BYTES_MAX } from "../limits.ts";
-
-const KEY_TEXT_CHARS = 200;
 
 /**
  * Refuses rows that no answer takes, by name. A page has one such row at most, and it is the only row of its page. LIMIT_EXCEEDED: the row, its size, and what
@@ -14,12 +14,12 @@ export function checkAnswer(rows: readonly (Row | undefined)[], columns?: Readon
   let largest: { readonly row: Row; readonly bytes: number } | undefined;
   for (const row of rows) {
     if (row === undefined) continue;
-    const bytes = bytesOf(row, columns);
+    const bytes = columnBytes(row, columns);
     total += bytes;
     if (largest === undefined || bytes > largest.bytes) largest = { row, bytes };
   }
   if (largest === undefined || total <= ANSWER_ROW_BYTES_MAX) return;
-  const row = keyText(largest.row.key);
+  const row = rowText(encodeRowKey(largest.row.key));
   const isAlone = largest.bytes > ANSWER_ROW_BYTES_MAX;
   const what = isAlone ? `row ${row} has ${largest.bytes} bytes` : `${rows.length} rows have ${total} bytes, ${row} the most`;
   const advice = isAlone
@@ -34,24 +34,9 @@ export function checkAnswer(rows: readonly (Row | undefined)[], columns?: Readon
   throw new ConcordError("LIMIT_EXCEEDED", `${what}, an answer takes ${ANSWER_ROW_BYTES_MAX}: ${advice}`, { applied: "no", metadata });
 }
 
-/** About what they have on the wire. */
-function bytesOf({ columns: all }: Row, columns: ReadonlySet<string> | undefined): number {
+/** Bytes of a row's columns on the wire, without what frames them. */
+export function columnBytes({ columns: all }: Row, columns?: ReadonlySet<string>): number {
   let bytes = 0;
   for (const [name, value] of all) if (columns === undefined || columns.has(name)) bytes += name.length + valueBytes(value);
   return bytes;
-}
-
-function valueBytes(value: CellValue): number {
-  if (value.kind === "blob") return value.value.length;
-  return typeof value.value === "string" ? Buffer.byteLength(value.value) : 16;
-}
-
-function keyText({ table, partition, clustering }: RowKey): string {
-  const values = [partition, clustering].filter((part) => part.length > 0).map((part) => part.map(valueText).join(", "));
-  const text = `${table}(${values.join("; ")})`;
-  return text.length <= KEY_TEXT_CHARS ? text : `${text.slice(0, KEY_TEXT_CHARS)}...`;
-}
-
-function valueText(value: CellValue): string {
-  return value.kind === "blob" ? `0x${toHex(value.value)}` : String(value.value);
 }
