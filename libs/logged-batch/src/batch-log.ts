@@ -75,6 +75,8 @@ export interface BatchLogOptions {
   readonly limits?: PendingLimits;
   /** Gets the size of each row that is merged. */
   readonly onRow?: OnRow;
+  /** A row had newer cells when this batch of a coordinator was merged: a part of it has no effect. Called once in each life that merges it. */
+  readonly onSuperseded?: (coordinator: string) => void;
 }
 
 export const PENDING_LIMITS: PendingLimits = { entries: PENDING_ENTRIES_MAX, bytes: PENDING_BYTES_MAX };
@@ -95,6 +97,7 @@ export class BatchLog {
   readonly #forgotten: ForgottenDeletions;
   readonly #limits: PendingLimits;
   readonly #onRow: OnRow | undefined;
+  readonly #onSuperseded: (coordinator: string) => void;
   readonly #pending = new RotatingMap<TimeId, HeldBatch>();
   readonly #unreadable = new Map<TimeId, UnreadableBatch>();
   readonly #letters = new Set<TimeId>();
@@ -111,6 +114,7 @@ export class BatchLog {
   ) {
     this.#limits = options.limits ?? PENDING_LIMITS;
     this.#onRow = options.onRow;
+    this.#onSuperseded = options.onSuperseded ?? (() => undefined);
     this.#checksum = checksum;
     this.#clock = clock;
     this.#forgotten = forgotten;
@@ -322,7 +326,9 @@ export class BatchLog {
             persist.push(operation);
             if (values !== undefined && operation.kind === "put") values.set(keyText(operation.key), operation.value);
           }
-          this.#decide(held, effects.reply.kind === "applied");
+          const { reply } = effects;
+          this.#decide(held, reply.kind === "applied");
+          if (reply.kind === "applied" && reply.supersededUs > TIMESTAMP_ZERO) this.#onSuperseded(held.coordinator);
         }
         return { persist, reply: ids.map((id) => this.#pending.get(id)?.state.kind === "merged") };
       },

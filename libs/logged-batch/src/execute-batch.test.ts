@@ -572,6 +572,26 @@ test("[LBD11] batch: above a quarter of a limit, rows or bytes: executed, counte
   assert.deepEqual([large, said.length], [3, 2]);
 });
 
+test("batch: rows had newer cells, of a clock that stands ahead: acknowledged without effect, and counted once, at its coordinator", async () => {
+  let superseded = 0;
+  const count = (name: string): void => void (superseded += name === "batch_superseded_total" ? 1 : 0);
+  const ring = await MemoryRing.open(3);
+  ring.observed = { log: silentLog, metrics: { ...silentMetrics, count } };
+  const { executor } = ring.process(0);
+  const aheadUs = timestampUsOf(ring.clock.nowUs() + 59n * 60_000_000n);
+  await executor.execute(requestOf(ring, { timestampUs: aheadUs, mutationsAt: inserts(["p1", "p2"], "ahead") }));
+  await ring.clock.advance(WRITE_TIMEOUT_MS);
+  assert.equal(superseded, 0);
+  const before = ring.nodes.map((node) => node.contents());
+  await executor.execute(requestOf(ring, { timestampUs: timestampUsOf(ring.clock.nowUs()), mutationsAt: inserts(["p1", "p2"], "right") }));
+  await ring.clock.advance(WRITE_TIMEOUT_MS);
+  assert.deepEqual(
+    ring.nodes.map((node) => node.contents()),
+    before,
+  );
+  assert.equal(superseded, 1);
+});
+
 test("batch: more at the same time than the limit: OVERLOADED, applied no", async () => {
   const ring = await MemoryRing.open(3);
   ring.links.set("node-0>node-1", "stuck").set("node-0>node-2", "stuck");

@@ -9,6 +9,12 @@ export const LOGGED_BATCH_METRICS = [
     help: "Batches above the threshold that warns (LBD11), executed all the same.",
     labels: [],
   },
+  {
+    name: "batch_superseded_total",
+    kind: "counter",
+    help: "Batches of this coordinator of which a part lost to newer cells that a row had, so that it has no effect.",
+    labels: [],
+  },
   { name: "batch_log_pending", kind: "gauge", help: "Entries in this node's batchlog.", labels: [] },
   { name: "batch_log_oldest_seconds", kind: "gauge", help: "Age of the oldest entry in this node's batchlog.", labels: [] },
   {

@@ -77,7 +77,7 @@ const SEEDS: readonly Seed[] = [
     "      batches.splice(at, 1);\n",
     LOG,
   ],
-  ["what is decided is held", "batch-log", "this.#decide(held, effects", "this.#decide({ ...held }, effects", LOG],
+  ["what is decided is held", "batch-log", "this.#decide(held, reply", "this.#decide({ ...held }, reply", LOG],
   ["what a read waits for is held", "batch-log", "    if (held !== undefined) this.#release(held);\n", "", LOG],
   [
     "a decision does not wait as long as a removal",

@@ -1,4 +1,6 @@
 import { diskShape, z } from "@concord/config";
+import { PENDING_ENTRIES_MAX } from "@concord/logged-batch";
+import { HINT_BYTES_MAX } from "@concord/repair";
 
 const node = z.strictObject({
   name: z.string().min(1).max(64),
@@ -22,6 +24,19 @@ export const RING_SHAPE = {
     .min(1)
     .default(600_000)
     .describe("pause between two comparisons of all plain rows with a peer; one begins at once when a node was away"),
+  hintBytesMax: z
+    .number()
+    .int()
+    .min(1024)
+    .default(HINT_BYTES_MAX)
+    .describe("bytes of hints kept here for one peer that is away; without space for more a comparison of all rows follows its return"),
+  batchLogEntriesMax: z
+    .number()
+    .int()
+    .min(10)
+    .max(PENDING_ENTRIES_MAX)
+    .default(PENDING_ENTRIES_MAX)
+    .describe("logged batches that this node keeps until every replica has their rows, a hint or a comparison; one more is OVERLOADED"),
   tombstoneIntervalMs: z
     .number()
     .int()

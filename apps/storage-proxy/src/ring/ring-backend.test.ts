@@ -81,6 +81,8 @@ class TestedRing {
       dataFolder: "unused",
       batchReplayIntervalMs: 10_000,
       repairIntervalMs: 600_000,
+      hintBytesMax: 1024 * 1024,
+      batchLogEntriesMax: 1000,
       tombstoneIntervalMs: 3_600_000,
       lowSpaceBytes: 0,
       reserveBytes: 0,

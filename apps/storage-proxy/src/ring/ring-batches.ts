@@ -6,6 +6,7 @@ import {
   DecidedRows,
   localBatchLog,
   openBatchLog,
+  PENDING_BYTES_MAX,
   type BatchLog,
   type BatchNode,
   type BatchRing,
@@ -44,7 +45,12 @@ export interface RingBatchesOptions {
 export async function openBatches(options: RingBatchesOptions): Promise<RingBatches> {
   const { config, environment, engine, sizes, drawTimestampUs } = options;
   const { checksum, clock, log, metrics, failpoint } = environment;
-  const batchLog = await openBatchLog(options.store, checksum, clock, options.forgotten, { onRow: sizes.noticed });
+  const limits = { entries: config.batchLogEntriesMax, bytes: PENDING_BYTES_MAX };
+  // Each holder merges it: its coordinator counts.
+  const onSuperseded = (coordinator: string): void => {
+    if (coordinator === config.nodeName) metrics.count("batch_superseded_total", 1);
+  };
+  const batchLog = await openBatchLog(options.store, checksum, clock, options.forgotten, { onRow: sizes.noticed, onSuperseded, limits });
   const own: BatchNode = {
     name: config.nodeName,
     batchLog: localBatchLog(batchLog, engine),

@@ -105,7 +105,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const onFollowers = (group: string, followers: number): void => metrics.gauge("group_log_followers", followers, { group });
   const groupLog = new RingGroupLog({ replicas: [localLog, ...peerLogs], clock, log, onFollowers });
   const sessions = peers.map((peer) => peer.session);
-  const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics });
+  const hints = await HintStore.open(store, { runner: engine, reader: engine, checksum, log, metrics, bytesMax: config.hintBytesMax });
   const localRows = { localRows: stored, forgotten, sizes };
   const batches = await openBatches({ config, environment, store, engine, hints, ...localRows, peers: sessions, drawTimestampUs });
   const onMissed = hintsFor(name, hints, environment);

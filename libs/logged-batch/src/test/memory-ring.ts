@@ -198,7 +198,10 @@ export class MemoryRing {
     if (node.process !== undefined) return;
     const life = { alive: true };
     const runner = this.#runner(node, life);
-    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, { limits: this.pendingMax });
+    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, {
+      limits: this.pendingMax,
+      onSuperseded: (coordinator) => void (coordinator === node.name && this.observed.metrics.count("batch_superseded_total", 1)),
+    });
     const { observed } = this;
     const reader = { range: async (range: KeyRange) => (await runner.submit({ load: [], run: () => NOTHING }), node.store.range(range)) };
     const hints = await HintStore.open(node.store, { runner, reader, checksum, ...observed, bytesMax: this.hintBytesMax });
