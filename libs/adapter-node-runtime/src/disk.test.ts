@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -49,3 +50,14 @@ test("read: the folder cannot be listed: STORE_FAILED", async () => {
   await writeFile(join(root, "f"), "");
   await assert.rejects(nodeDisk(root).list("f"), { code: "STORE_FAILED" });
 });
+
+test(
+  "open: all descriptors of the process are taken: files are opened with those of the reserve; without any: OVERLOADED, nothing applied",
+  { skip: process.platform !== "linux" },
+  async () => {
+    const script = join(import.meta.dirname, "test", "starved-disk.ts");
+    const command = 'ulimit -n 128; exec "$0" "$@"';
+    const printed = execFileSync("sh", ["-c", command, process.execPath, script, await newRoot()], { encoding: "utf8" });
+    assert.deepEqual(JSON.parse(printed), ["created", "a", "OVERLOADED/no", true]);
+  },
+);

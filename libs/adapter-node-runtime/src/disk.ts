@@ -2,7 +2,16 @@ import { constants } from "node:fs";
 import { access, mkdir, open, readdir, rename, rmdir, statfs, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { diskSegments } from "@concord/runtime";
-import { assert, ConcordError, type Disk, type DiskEntry, type DiskFile } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  isOutOfDescriptors,
+  type DescriptorReserve,
+  type Disk,
+  type DiskEntry,
+  type DiskFile,
+} from "@concord/runtime";
+import { nodeDescriptors } from "./descriptors.ts";
 
 /** Error codes of a system without room, quotas included. */
 const FULL_CODES: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT"]);
@@ -14,16 +23,17 @@ const SYNCED_WRITES = process.platform === "linux" && constants.O_DSYNC !== unde
 
 /**
  * The files below a folder of the machine. The folder itself is made by `makeFolder("")`. Opened for reading, on a file system that takes
- * no writes, every change fails.
+ * no writes, every change fails. What finds no free descriptor waits for one of `descriptors`; OVERLOADED when `open`, `create` and `list` got none.
  */
-export function nodeDisk(root: string, use: "writing" | "reading" = "writing"): Disk {
+export function nodeDisk(root: string, use: "writing" | "reading" = "writing", descriptors: DescriptorReserve = nodeDescriptors()): Disk {
   const at = (path: string): string => join(resolve(root), ...diskSegments(path));
+  const flags = use === "writing" ? "r+" : "r";
   return {
-    create: async (path) => await openFile(at(path), "wx+", "EEXIST", "exists"),
-    open: async (path) => await openFile(at(path), use === "writing" ? "r+" : "r", "ENOENT", undefined).catch(absentIfFolder),
-    list: async (folder) => await listFolder(at(folder)),
-    makeFolder: async (folder) => await makeFolder(resolve(root), at(folder)),
-    syncFolder: async (folder) => await syncFolder(at(folder)),
+    create: async (path) => await descriptors.within(() => openFile(at(path), descriptors, "wx+", "EEXIST", "exists")),
+    open: async (path) => await descriptors.within(() => openFile(at(path), descriptors, flags, "ENOENT", undefined)).catch(absentIfFolder),
+    list: async (folder) => await descriptors.within(() => listFolder(at(folder))),
+    makeFolder: async (folder) => await descriptors.within(() => makeFolder(resolve(root), at(folder))),
+    syncFolder: async (folder) => await descriptors.within(() => syncFolder(at(folder))),
     rename: async (from, to) => {
       const [old, next] = [at(from), at(to)];
       if (await attempt(`rename ${old}`, rename(old, next), "ENOENT")) return true;
@@ -43,15 +53,21 @@ export function nodeDisk(root: string, use: "writing" | "reading" = "writing"): 
   };
 }
 
-async function openFile<Otherwise>(path: string, flags: string, code: string, otherwise: Otherwise): Promise<DiskFile | Otherwise> {
+async function openFile<Otherwise>(
+  path: string,
+  descriptors: DescriptorReserve,
+  flags: string,
+  code: string,
+  otherwise: Otherwise,
+): Promise<DiskFile | Otherwise> {
   let handle: FileHandle | undefined;
   try {
     handle = await open(path, flags);
-    return new NodeDiskFile(path, handle, (await handle.stat()).size);
+    return new NodeDiskFile(path, handle, descriptors, (await handle.stat()).size);
   } catch (thrown) {
     await handle?.close();
     if (codeOf(thrown) === code) return otherwise;
-    throw failure(`open ${path}`, thrown);
+    throw notOpened(`open ${path}`, thrown);
   }
 }
 
@@ -70,7 +86,7 @@ async function listFolder(path: string): Promise<readonly DiskEntry[]> {
       .sort((left, right) => (left.name < right.name ? -1 : 1));
   } catch (thrown) {
     if (codeOf(thrown) === "ENOENT") return [];
-    throw failure(`list ${path}`, thrown);
+    throw notOpened(`list ${path}`, thrown);
   }
 }
 
@@ -136,14 +152,16 @@ async function attempt(what: string, action: Promise<void>, absent: string): Pro
 class NodeDiskFile implements DiskFile {
   readonly #path: string;
   readonly #handle: FileHandle;
+  readonly #descriptors: DescriptorReserve;
   /** The same file, where a write is on disk when it resolves; opened by the first one. */
   #synced: Promise<FileHandle> | undefined;
   #size: number;
   #isOpen = true;
 
-  constructor(path: string, handle: FileHandle, size: number) {
+  constructor(path: string, handle: FileHandle, descriptors: DescriptorReserve, size: number) {
     this.#path = path;
     this.#handle = handle;
+    this.#descriptors = descriptors;
     this.#size = size;
   }
 
@@ -214,7 +232,8 @@ class NodeDiskFile implements DiskFile {
   }
 
   async #openSynced(): Promise<FileHandle> {
-    this.#synced ??= open(`/proc/self/fd/${this.#handle.fd}`, constants.O_WRONLY | constants.O_DSYNC);
+    const again = (): Promise<FileHandle> => open(`/proc/self/fd/${this.#handle.fd}`, constants.O_WRONLY | constants.O_DSYNC);
+    this.#synced ??= this.#descriptors.within(again);
     try {
       return await this.#synced;
     } catch (thrown) {
@@ -242,6 +261,13 @@ function partsBehind(parts: readonly Uint8Array[], count: number): Uint8Array[] 
 
 function codeOf(thrown: unknown): string {
   return (thrown as { code?: string } | undefined)?.code ?? "";
+}
+
+/** Nothing was opened, so nothing changed. */
+function notOpened(what: string, cause: unknown): ConcordError {
+  if (!isOutOfDescriptors(cause)) return failure(what, cause);
+  const text = `${what}: this process has as many files open as it may have (${codeOf(cause)}): try again, or raise RLIMIT_NOFILE`;
+  return new ConcordError("OVERLOADED", text, { applied: "no", cause });
 }
 
 function failure(what: string, cause: unknown): ConcordError {

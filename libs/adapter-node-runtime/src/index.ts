@@ -1,5 +1,6 @@
 export { nodeCipher } from "./cipher.ts";
 export { nodeClock } from "./clock.ts";
+export { nodeDescriptors } from "./descriptors.ts";
 export { nodeDigestThread } from "./digest-thread.ts";
 export { nodeDisk } from "./disk.ts";
 export { tuneV8 } from "./v8-flags.ts";

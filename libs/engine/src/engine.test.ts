@@ -172,6 +172,26 @@ test("submit: a batch fails: its steps unknown, waiting ones not applied, later 
   await engine.whenIdle();
 });
 
+test("submit: the store refuses a read as OVERLOADED: its steps are refused, later ones of the same key are served (I10)", async () => {
+  const { engine, store, failures } = setUp();
+  const load = Promise.withResolvers<(Uint8Array | undefined)[]>();
+  store.getMany = () => load.promise;
+  const refused = watch(engine.submit(append("k", "b")));
+  await turn();
+  const later = watch(engine.submit(append("k", "c")));
+  await turn();
+  Reflect.deleteProperty(store, "getMany");
+  load.reject(new ConcordError("OVERLOADED", "EMFILE", { applied: "no" }));
+  await turn();
+  await store.batches[0]!.end();
+  await turn();
+  assert.deepEqual([refused.state, later.state, failures], ["OVERLOADED/no", "c", []]);
+  assert.equal(engine.size, 0);
+  const reading = watch(engine.getMany([bytes("k")]).then(([value]) => textOf(value)));
+  await turn();
+  assert.equal(reading.state, "c");
+});
+
 test("[TXD14] peek: this replica's own sync failed: a master beside it asks the others, whatever is cached", async () => {
   const { engine, store } = setUp();
   for (const [at, key] of ["k", "other"].entries()) {

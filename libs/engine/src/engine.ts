@@ -246,8 +246,21 @@ export class Engine implements StepRunner, Checkpoints {
     this.#loading = steps;
     this.#store.getMany(missing.map(({ key }) => key)).then(
       (values) => this.#loaded(missing, values),
-      (cause: unknown) => this.#fail(cause),
+      (cause: unknown) => (isBusy(cause) ? this.#refuseLoading(missing, cause) : this.#fail(cause)),
     );
+  }
+
+  /** The store could not read and goes on: steps that waited for it are refused. Keys that later steps hold too are loaded with those. */
+  #refuseLoading(missing: readonly Missing[], cause: ConcordError): void {
+    if (this.#health.kind === "failed") return;
+    const refused = this.#loading;
+    this.#loading = [];
+    for (const { held, reject } of refused) {
+      reject(cause);
+      for (const one of held) this.#view.release(one);
+    }
+    this.#missing = this.#missing.concat(missing.filter(({ held }) => held.uses > 0 && held.known.kind === "loading"));
+    this.#advance();
   }
 
   #loaded(missing: readonly Missing[], values: readonly (Uint8Array | undefined)[]): void {
@@ -364,6 +377,11 @@ export class Engine implements StepRunner, Checkpoints {
     for (const listener of this.#idleListeners.splice(0)) listener();
     this.#onFailed(cause);
   }
+}
+
+/** Nothing was read, for lack of something that comes back. */
+function isBusy(thrown: unknown): thrown is ConcordError {
+  return thrown instanceof ConcordError && thrown.code === "OVERLOADED";
 }
 
 /** Seldom: a step persists what one before it in the batch derived. */

@@ -4,7 +4,8 @@
  *
  * What survives a power cut is what was synced: a file's bytes after `DiskFile.sync`, its name after `syncFolder` of its folder. What
  * was not synced may be there whole, in part, torn, or in another order. A failed call rejects with STORE_FAILED (STORAGE_FULL when
- * there is no room); after a failed `sync` the content on disk is unknown, and a later sync of that file proves nothing (OGD8).
+ * there is no room); `open`, `create` and `list` with OVERLOADED, applied no, when the process has as many files open as it may have. After a
+ * failed `sync` the content on disk is unknown, and a later sync of that file proves nothing (OGD8).
  */
 export interface Disk {
   /** Makes a file that was not there; "exists" when something has the name. Two racing calls: one makes it. */

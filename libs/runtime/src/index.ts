@@ -6,6 +6,13 @@ export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDig
 export { sleep, type Clock, type Timer } from "./clock.ts";
 export { runningTimer } from "./running-time.ts";
 export { CONNECTIONS_MAX, connectionLimits, type ConnectionLimits } from "./connection-limits.ts";
+export {
+  DescriptorReserve,
+  DESCRIPTOR_RESERVE,
+  DESCRIPTOR_WAIT_MS,
+  isOutOfDescriptors,
+  type DescriptorReserveOptions,
+} from "./descriptor-reserve.ts";
 export { deferred, type Deferred } from "./deferred.ts";
 export { diskSegments, folderOf } from "./disk-path.ts";
 export type { Disk, DiskEntry, DiskFile } from "./disk.ts";
