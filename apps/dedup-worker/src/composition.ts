@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import { openLevel } from "@concord/adapter-level";
+import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
 import {
   createPartitionWorker,
@@ -137,7 +138,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
 /** Windows are made again from the logs when they are lost: theirs are backing stores by themselves. */
 async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, host: DedupWorkerOptions): Promise<KeyValue> {
   const { environment, disk, onFailed = (cause: ConcordError) => void Promise.reject(cause) } = host;
-  const backing = await openLevel(join(dataFolder, folder));
+  const backing = await openLevel(join(dataFolder, folder), nodeDescriptors());
   return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing, onFailed }) : flushedKeyValue(backing);
 }
 

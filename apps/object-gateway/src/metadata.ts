@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { openLevel, openLevelCopy } from "@concord/adapter-level";
+import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { ProxyChannels, StorageProxyMetadata } from "@concord/adapter-storage-proxy";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
 import { ConcordClientError, connectThrough, type ConcordClient } from "@concord/client";
@@ -59,13 +60,15 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
 async function openOwnStore(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<Store> {
   const { environment, disk, writes } = options;
   const open = writes?.kind === "refused" ? openLevelCopy : openLevel;
-  const backing = await open(join(config.dataFolder, ROWS_FOLDER));
+  const backing = await open(join(config.dataFolder, ROWS_FOLDER), nodeDescriptors());
   return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing, onFailed: onFailedOf(options) });
 }
 
 /** Journal and blobs have no lock of their own: that of an empty store, where local rows would be, is theirs. */
 async function lockFolder(config: ObjectGatewayConfig, { openKeyValue }: ObjectGatewayOptions): Promise<{ close(): Promise<void> }> {
-  return openKeyValue === undefined ? openLevel(join(config.dataFolder, ROWS_FOLDER)) : { close: () => Promise.resolve() };
+  return openKeyValue === undefined
+    ? openLevel(join(config.dataFolder, ROWS_FOLDER), nodeDescriptors())
+    : { close: () => Promise.resolve() };
 }
 
 async function openTransactions(config: ObjectGatewayConfig, options: ObjectGatewayOptions, signal: AbortSignal): Promise<OpenMetadata> {

@@ -7,7 +7,7 @@ import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
 import { openStore } from "@concord/store";
 import { openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { Engine } from "@concord/engine";
 import { objectDataContract, objectMetadataContract } from "@concord/port-contracts";
 import type { Oid, Store } from "@concord/ports";
@@ -51,7 +51,7 @@ objectMetadataContract(test, async () => {
   let store: Store | undefined;
   const open = async (): Promise<KeyValueMetadata> => {
     await store?.close();
-    const backing = await openLevel(join(root, "rows"));
+    const backing = await openLevel(join(root, "rows"), nodeDescriptors());
     const opened = await openStore({ ...ENVIRONMENT, disk: nodeDisk(root), folder: "rows", backing });
     store = opened;
     closers.push(() => opened.close().catch(() => undefined));

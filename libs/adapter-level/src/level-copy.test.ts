@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { openLevel, openLevelCopy } from "./index.ts";
+import { openLevel, openLevelCopy } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-level-copy-"));
 const temporary = join(root, "tmp");

@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore } from "@concord/ports";
 import { openLevel } from "./level-key-value.ts";
 
@@ -15,7 +15,11 @@ const COPIED = /^(CURRENT|MANIFEST-\d+|\d+\.log)$/;
  * `close`. What is written to it is gone then, too. For a folder on a file system that takes no writes: nothing else may write to it
  * meanwhile. STORE_FAILED: there is no store in `folder`, or no place for the copy.
  */
-export async function openLevelCopy(folder: string): Promise<BackingStore> {
+export async function openLevelCopy(folder: string, descriptors: DescriptorReserve): Promise<BackingStore> {
+  return await descriptors.within(() => openCopy(folder, descriptors));
+}
+
+async function openCopy(folder: string, descriptors: DescriptorReserve): Promise<BackingStore> {
   const from = resolve(folder);
   let copy: string | undefined;
   try {
@@ -26,7 +30,7 @@ export async function openLevelCopy(folder: string): Promise<BackingStore> {
       if (TABLE.test(name)) await symlink(join(from, name), join(copy, name));
       else if (COPIED.test(name)) await copyFile(join(from, name), join(copy, name));
     }
-    return goesWith(copy, await openLevel(copy));
+    return goesWith(copy, await openLevel(copy, descriptors));
   } catch (cause) {
     if (copy !== undefined) await rm(copy, { recursive: true, force: true });
     if (cause instanceof ConcordError) throw cause;

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { backingStoreContract, type BackingStoreSubject } from "@concord/port-contracts";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { openLevel } from "./index.ts";
+import { openLevel } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-level-"));
 const opened: BackingStore[] = [];

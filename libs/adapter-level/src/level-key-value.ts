@@ -1,95 +1,74 @@
 import { mkdir, open } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, isOutOfDescriptors, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
-import { Level } from "level";
 import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
+import { flushDatabase, NotFlushed, openDatabase, readRange, requireLock, writeBatch, type Database } from "./database.ts";
 import { ManifestEvidence } from "./manifest-evidence.ts";
-
-/** On Node `level` is classic-level, whose ranges can be compacted. */
-type Database = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
-
-/**
- * Values are small sealed records that are mostly read from the cache: compressing them costs more CPU than it saves disk. A larger
- * write buffer means fewer compactions, and at most this much log to read again after a crash.
- */
-const OPTIONS = {
-  keyEncoding: "view",
-  valueEncoding: "view",
-  compression: false,
-  cacheSize: 64 * 1024 * 1024,
-  writeBufferSize: 16 * 1024 * 1024,
-} as const;
+import { UnflushedBatches } from "./unflushed-batches.ts";
 
 /**
  * So few keys are read on the spot: they are mostly in memory, and handing them to a thread and back costs more CPU than the read (a
  * fifth of a storage-proxy's, measured under transactions). More go to a thread, lest a slow disk stops the process.
  */
 const KEYS_ON_THE_SPOT_MAX = 16;
+/** Files that an opening has open at the same time beyond those that a close gives back. */
+const REOPENING_DESCRIPTORS = 8;
+/** Maximum bytes of operations that are kept for a reopening, more than a checkpoint of a store has: one that reaches it flushes. */
+const UNFLUSHED_BYTES_MAX = 32 * 1024 * 1024;
 
-/** What a range reads per call to a thread: at LevelDB's 16 KiB the calls cost more than the reading. */
-const READ_AHEAD_BYTES = 1024 * 1024;
-
-/** No user of the store has it. Written and deleted in one batch, so it never shows. */
-const FIRST_KEY = Uint8Array.of(0);
-/** Below every key of a table: the range from it to it holds nothing. */
-const BELOW_ALL = new Uint8Array();
+interface LevelContext {
+  readonly folder: string;
+  readonly descriptors: DescriptorReserve;
+}
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
  * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written;
- * the store's files are as they were before the call, so that a repair finds what is damaged.
+ * the store's files are as they were before the call, so that a repair finds what is damaged. OVERLOADED: the process has as many files open
+ * as it may have, and `descriptors` had none to spare.
  */
-export async function openLevel(folder: string): Promise<BackingStore> {
+export async function openLevel(folder: string, descriptors: DescriptorReserve): Promise<BackingStore> {
+  try {
+    const firstMade = await mkdir(folder, { recursive: true });
+    if (firstMade !== undefined) await descriptors.within(() => syncParents(folder, firstMade));
+    return await descriptors.within(async () => {
+      const { database, evidence } = await openChecked(folder);
+      return new LevelBackingStore({ folder, descriptors }, database, evidence);
+    });
+  } catch (cause) {
+    if (cause instanceof ConcordError) throw cause;
+    throw isOutOfDescriptors(cause)
+      ? busy(`open the store in ${folder}`, cause)
+      : storeFailed(`cannot open the store in ${folder}`, cause, "no");
+  }
+}
+
+async function openChecked(folder: string): Promise<{ readonly database: Database; readonly evidence: ManifestEvidence }> {
   const suspects: Suspect[] = [];
   let database: Database | undefined;
-  let evidence: ManifestEvidence;
   try {
-    await makeFolder(folder);
-    evidence = await ManifestEvidence.of(folder);
+    const evidence = await ManifestEvidence.of(folder);
     await findSuspects(folder, suspects);
     const damage = damagedOneOf(suspects, suspects.length === 0 ? undefined : evidence.tables());
     if (damage !== undefined) {
       await requireLock(folder);
       throw damage;
     }
-    database = new Level<Uint8Array, Uint8Array>(folder, OPTIONS) as Database;
-    await database.open();
+    database = await openDatabase(folder);
     if ((await refuseSuspects(suspects)) === "unsure") evidence.doubt();
-    // A power cut before the first synced write would leave a new database that cannot be opened any more.
-    const operations = [
-      { type: "put", key: FIRST_KEY, value: FIRST_KEY },
-      { type: "del", key: FIRST_KEY },
-    ] as const;
-    await database.batch([...operations], { sync: true });
+    return { database, evidence };
   } catch (cause) {
-    await database?.close().catch(() => undefined);
-    if (cause instanceof ConcordError) throw cause;
-    throw storeFailed(`cannot open the store in ${folder}`, cause, "no");
+    await database?.level.close().catch(() => undefined);
+    throw cause;
   } finally {
     for (const { file } of suspects) await file.close();
   }
-  return new LevelBackingStore(database, evidence);
 }
 
-/**
- * Rejects when another process has the store, as an opening does, and gives the lock back. LevelDB takes the lock before it finds that there is, or is
- * not, a store, and changes nothing: an opening would begin to compact a damaged table, and the tables that a compaction writes have sound checksums.
- */
-async function requireLock(folder: string): Promise<void> {
-  const database = new Level<Uint8Array, Uint8Array>(folder, { ...OPTIONS, createIfMissing: false, errorIfExists: true });
-  try {
-    await database.open();
-    await database.close();
-  } catch (thrown) {
-    if ((thrown as { readonly cause?: { readonly code?: string } }).cause?.code === "LEVEL_LOCKED") throw thrown;
-  }
-}
-
-/** The folder, its parents and their entries on disk: LevelDB syncs only what is inside. */
-async function makeFolder(folder: string): Promise<void> {
-  const firstMade = await mkdir(folder, { recursive: true });
-  if (firstMade === undefined || process.platform === "win32") return;
+/** The entries of the folder and of what was made above it on disk: LevelDB syncs only what is inside. */
+async function syncParents(folder: string, firstMade: string): Promise<void> {
+  if (process.platform === "win32") return;
   for (let parent = dirname(resolve(folder)); ; parent = dirname(parent)) {
     const handle = await open(parent, "r");
     try {
@@ -105,56 +84,55 @@ async function makeFolder(folder: string): Promise<void> {
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: unknown };
 
 class LevelBackingStore implements BackingStore {
-  readonly #database: Database;
+  readonly #context: LevelContext;
   readonly #evidence: ManifestEvidence;
+  readonly #reads = new Set<Promise<unknown>>();
+  #database: Database;
+  /** The database is closed until it resolves; rejects, and stays, when it did not open. */
+  #opening: Promise<void> | undefined;
+  /** One write at a time. */
+  #turn: Promise<void> = Promise.resolve();
+  /** LevelDB leaves out a log that it finds no descriptor for when it opens. */
+  readonly #unflushed = new UnflushedBatches();
   #health: Health = { kind: "healthy" };
 
-  constructor(database: Database, evidence: ManifestEvidence) {
+  constructor(context: LevelContext, database: Database, evidence: ManifestEvidence) {
+    this.#context = context;
     this.#database = database;
     this.#evidence = evidence;
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
-    if (keys.length > KEYS_ON_THE_SPOT_MAX) return this.#read(() => this.#database.getMany(keys as Uint8Array[]));
-    return this.#read(() => Promise.resolve(keys.map((key) => this.#database.getSync(key))));
-  }
-
-  async range(range: KeyRange): Promise<KeyValueEntry[]> {
-    const { from, to, limit, bytesMax, reverse = false } = range;
-    // One call ends with the entry that takes it over highWaterMarkBytes.
-    const iterator = this.#database.iterator({ gte: from, lt: to, limit, reverse, highWaterMarkBytes: bytesMax ?? READ_AHEAD_BYTES });
-    const entries = await this.#read(async () => {
+    if (keys.length > KEYS_ON_THE_SPOT_MAX) return this.#read(({ level }) => level.getMany(keys as Uint8Array[]));
+    const onTheSpot = ({ level }: Database): (Uint8Array | undefined)[] => keys.map((key) => level.getSync(key));
+    if (this.#opening === undefined) {
       try {
-        return bytesMax === undefined ? await iterator.all() : await iterator.nextv(limit);
-      } finally {
-        await iterator.close();
+        return onTheSpot(this.#database);
+      } catch (thrown) {
+        if (!isOutOfDescriptors(thrown)) throw storeFailed("the read failed", thrown, "no");
       }
-    });
-    return entries.map(([key, value]) => ({ key, value }));
+    }
+    return this.#read(async (database) => onTheSpot(database));
   }
 
-  async batch(operations: readonly KeyValueOperation[]): Promise<void> {
-    await this.#write(async () => {
-      // Handing over an array of objects costs three times as much.
-      const batch = this.#database.batch();
-      for (const operation of operations) {
-        if (operation.kind === "put") batch.put(operation.key, operation.value);
-        else batch.del(operation.key);
-      }
-      await batch.write({ sync: false });
+  range(range: KeyRange): Promise<KeyValueEntry[]> {
+    return this.#read((database) => readRange(database, range));
+  }
+
+  batch(operations: readonly KeyValueOperation[]): Promise<void> {
+    return this.#inTurn(async () => {
+      this.#unflushed.add(operations);
+      // A reopening writes what is not flushed, this batch too.
+      await this.#persist(
+        () => writeBatch(this.#database, operations),
+        async () => undefined,
+      );
+      if (this.#unflushed.bytes >= UNFLUSHED_BYTES_MAX) await this.#flush();
     });
   }
 
-  /**
-   * LevelDB closes a full log file without a sync and begins another: a synced batch says nothing about earlier ones. A compaction
-   * of any range first writes the values of all log files to tables and syncs these, their names and the manifest. The range holds no
-   * key, not even a deleted one, or tables would be compacted too. It does not say when that failed; a write after it does.
-   */
-  async flush(): Promise<void> {
-    await this.#write(async () => {
-      await this.#database.compactRange(BELOW_ALL, BELOW_ALL);
-      await this.#database.batch([{ type: "del", key: FIRST_KEY }], { sync: false });
-    });
+  flush(): Promise<void> {
+    return this.#inTurn(() => this.#flush());
   }
 
   evidence(): Promise<Uint8Array> {
@@ -167,27 +145,96 @@ class LevelBackingStore implements BackingStore {
   }
 
   async close(): Promise<void> {
-    await this.#database.close();
+    await this.#turn;
+    await Promise.allSettled(this.#reads);
+    await this.#database.level.close();
   }
 
-  /** After a failed write the disk may or may not have it (a failed sync is a maybe): every later one is refused. */
-  async #write(act: () => Promise<void>): Promise<void> {
-    if (this.#health.kind === "failed") throw storeFailed("an earlier write failed", this.#health.cause, "no");
+  async #flush(): Promise<void> {
+    const flush = (): Promise<void> => flushDatabase(this.#database);
+    await this.#persist(flush, flush);
+    this.#unflushed.clear();
+  }
+
+  async #inTurn(act: () => Promise<void>): Promise<void> {
+    const done = this.#turn.then(() => {
+      if (this.#health.kind === "failed") throw storeFailed("an earlier write failed", this.#health.cause, "no");
+      return act();
+    });
+    this.#turn = done.catch(nothing);
+    await done;
+  }
+
+  /**
+   * After a failed write the disk may or may not have it (a failed sync is a maybe): every later one is refused (I2). A write that found no
+   * descriptor is made again by a database that is opened again, since LevelDB takes no write after it failed in the background (I7).
+   */
+  async #persist(act: () => Promise<void>, again: () => Promise<void>): Promise<void> {
     try {
-      await act();
+      await act().catch(async (thrown: unknown) => {
+        if (!isOutOfDescriptors(thrown) && !(thrown instanceof NotFlushed)) throw thrown;
+        await this.#context.descriptors.within(async () => {
+          await this.#reopen();
+          await again();
+        }, DESCRIPTOR_WRITE_WAIT_MS);
+      });
     } catch (cause) {
       this.#health = { kind: "failed", cause };
       throw storeFailed("the write failed", cause, "unknown");
     }
   }
 
-  async #read<Answer>(act: () => Promise<Answer>): Promise<Answer> {
+  /** Until there are descriptors for it, the database stays open to reads. */
+  async #reopen(): Promise<void> {
+    this.#context.descriptors.demand(REOPENING_DESCRIPTORS);
+    const opening = this.#openAgain();
+    opening.catch(nothing);
+    this.#opening = opening;
+    await opening;
+    this.#opening = undefined;
+  }
+
+  async #openAgain(): Promise<void> {
+    await Promise.allSettled(this.#reads);
+    await this.#database.level.close();
+    this.#database = await openDatabase(this.#context.folder);
+    this.#evidence.restart();
+    for (const operations of this.#unflushed) await writeBatch(this.#database, operations);
+  }
+
+  async #read<Answer>(act: (database: Database) => Promise<Answer>): Promise<Answer> {
     try {
-      return await act();
-    } catch (cause) {
-      throw storeFailed("the read failed", cause, "no");
+      return await this.#access(act);
+    } catch (thrown) {
+      if (!isOutOfDescriptors(thrown)) throw storeFailed("the read failed", thrown, "no");
+    }
+    try {
+      return await this.#context.descriptors.within(() => this.#access(act));
+    } catch (thrown) {
+      throw isOutOfDescriptors(thrown)
+        ? busy(`read the store in ${this.#context.folder}`, thrown)
+        : storeFailed("the read failed", thrown, "no");
     }
   }
+
+  async #access<Answer>(act: (database: Database) => Promise<Answer>): Promise<Answer> {
+    while (this.#opening !== undefined) await this.#opening;
+    const read = act(this.#database);
+    this.#reads.add(read);
+    try {
+      return await read;
+    } finally {
+      this.#reads.delete(read);
+    }
+  }
+}
+
+const nothing = (): undefined => undefined;
+
+/** Nothing was opened, so nothing changed. */
+function busy(what: string, cause: unknown): ConcordError {
+  const text = `cannot ${what}: this process has as many files open as it may have: try again, or raise RLIMIT_NOFILE`;
+  return new ConcordError("OVERLOADED", text, { applied: "no", cause });
 }
 
 function storeFailed(what: string, cause: unknown, applied: "no" | "unknown"): ConcordError {

@@ -54,6 +54,12 @@ export class ManifestEvidence {
     this.#before = undefined;
   }
 
+  /** LevelDB was opened again: the manifest is another. */
+  restart(): void {
+    this.#before = undefined;
+    this.#now = undefined;
+  }
+
   holds(evidence: Uint8Array): boolean {
     const before = this.#before;
     if (before === undefined) return false;
@@ -81,7 +87,7 @@ export class ManifestEvidence {
 }
 
 /** Undefined: no store was made in this folder. */
-async function manifestName(folder: string): Promise<string | undefined> {
+export async function manifestName(folder: string): Promise<string | undefined> {
   const current = await readIfThere(join(folder, "CURRENT"));
   const name = current?.toString("latin1").trim();
   return name !== undefined && /^MANIFEST-\d+$/.test(name) ? name : undefined;

@@ -4,8 +4,8 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { openLevel } from "./index.ts";
 import { tablesOf } from "./manifest-tables.ts";
+import { openLevel } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-manifest-"));
 after(() => rm(root, { recursive: true }));

@@ -5,6 +5,7 @@ import { diskSegments } from "@concord/runtime";
 import {
   assert,
   ConcordError,
+  DESCRIPTOR_WRITE_WAIT_MS,
   isOutOfDescriptors,
   type DescriptorReserve,
   type Disk,
@@ -28,12 +29,16 @@ const SYNCED_WRITES = process.platform === "linux" && constants.O_DSYNC !== unde
 export function nodeDisk(root: string, use: "writing" | "reading" = "writing", descriptors: DescriptorReserve = nodeDescriptors()): Disk {
   const at = (path: string): string => join(resolve(root), ...diskSegments(path));
   const flags = use === "writing" ? "r+" : "r";
+  const forWriting = <Answer>(act: () => Promise<Answer>): Promise<Answer> => descriptors.within(act, DESCRIPTOR_WRITE_WAIT_MS);
   return {
-    create: async (path) => await descriptors.within(() => openFile(at(path), descriptors, "wx+", "EEXIST", "exists")),
+    create: async (path) => await forWriting(() => openFile(at(path), descriptors, "wx+", "EEXIST", "exists")),
     open: async (path) => await descriptors.within(() => openFile(at(path), descriptors, flags, "ENOENT", undefined)).catch(absentIfFolder),
     list: async (folder) => await descriptors.within(() => listFolder(at(folder))),
-    makeFolder: async (folder) => await descriptors.within(() => makeFolder(resolve(root), at(folder))),
-    syncFolder: async (folder) => await descriptors.within(() => syncFolder(at(folder))),
+    makeFolder: async (folder) => {
+      const last = await makeFolder(resolve(root), at(folder));
+      await forWriting(() => syncFoldersBetween(at(folder), last));
+    },
+    syncFolder: async (folder) => await forWriting(() => syncFolder(at(folder))),
     rename: async (from, to) => {
       const [old, next] = [at(from), at(to)];
       if (await attempt(`rename ${old}`, rename(old, next), "ENOENT")) return true;
@@ -90,15 +95,18 @@ async function listFolder(path: string): Promise<readonly DiskEntry[]> {
   }
 }
 
-/** Every name on the way is synced, also of folders that were there: an earlier call may have made them and not come that far. */
-async function makeFolder(root: string, path: string): Promise<void> {
-  let made: string | undefined;
+/** Returns the last folder on the way up whose names have to be synced. */
+async function makeFolder(root: string, path: string): Promise<string> {
   try {
-    made = await mkdir(path, { recursive: true });
+    const made = await mkdir(path, { recursive: true });
+    return made !== undefined && root.startsWith(made) ? dirname(made) : root;
   } catch (thrown) {
     throw failure(`make ${path}`, thrown);
   }
-  const last = made !== undefined && root.startsWith(made) ? dirname(made) : root;
+}
+
+/** Every name on the way is synced, also of folders that were there: an earlier call may have made them and not come that far. */
+async function syncFoldersBetween(path: string, last: string): Promise<void> {
   for (let folder = path; folder !== last;) {
     folder = dirname(folder);
     await syncFolder(folder);
@@ -233,7 +241,7 @@ class NodeDiskFile implements DiskFile {
 
   async #openSynced(): Promise<FileHandle> {
     const again = (): Promise<FileHandle> => open(`/proc/self/fd/${this.#handle.fd}`, constants.O_WRONLY | constants.O_DSYNC);
-    this.#synced ??= this.#descriptors.within(again);
+    this.#synced ??= this.#descriptors.within(again, DESCRIPTOR_WRITE_WAIT_MS);
     try {
       return await this.#synced;
     } catch (thrown) {

@@ -10,6 +10,8 @@ class ProcessFixture {
   nowMs = 0;
   othersOpen = 0;
   opens = 0;
+  /** Open by the reserve. */
+  #held = 0;
   readonly #limit: number;
   readonly reserve: DescriptorReserve;
 
@@ -21,13 +23,16 @@ class ProcessFixture {
       return { cancel: () => undefined };
     };
     const clock = { monotonicMs: () => this.nowMs, setTimer } as unknown as Clock;
-    this.reserve = new DescriptorReserve({ clock, open: () => this.open(), close: () => undefined });
+    const open = (): number => {
+      this.open();
+      return (this.#held += 1);
+    };
+    this.reserve = new DescriptorReserve({ clock, open, close: () => void (this.#held -= 1) });
   }
 
-  open(): number {
+  open(): void {
     this.opens += 1;
-    if (this.othersOpen + this.reserve.size >= this.#limit) throw emfile();
-    return this.othersOpen + this.reserve.size;
+    if (this.othersOpen + this.#held >= this.#limit) throw emfile();
   }
 
   /** Opens a file that stays open. */
@@ -76,6 +81,15 @@ test("descriptors: none for a while: waits for one; none for long: the error of 
     { code: "EMFILE" },
   );
   assert.ok(fixture.opens <= 2, "a caller that does not wait is answered soon");
+});
+
+test("descriptors: demanded: as many as are free, and one more, which throws; all are free again afterwards", () => {
+  const fixture = new ProcessFixture(DESCRIPTOR_RESERVE + 8);
+  fixture.reserve.fill();
+  fixture.reserve.demand(8);
+  assert.throws(() => fixture.reserve.demand(9), { code: "EMFILE" });
+  fixture.reserve.demand(8);
+  assert.equal(fixture.reserve.size, DESCRIPTOR_RESERVE);
 });
 
 test("descriptors: any other failure: reported at once, the reserve stays", async () => {

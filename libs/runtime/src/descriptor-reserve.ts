@@ -2,8 +2,10 @@ import { sleep, type Clock } from "./clock.ts";
 
 /** Descriptors that are kept: more than the opening of a LevelDB and the change of a journal's segment need at the same time. */
 export const DESCRIPTOR_RESERVE = 16;
-/** Maximum wait for a descriptor, because connections that are at rest end in less. */
+/** Maximum wait of a read for a descriptor, because connections that are at rest end in less. */
 export const DESCRIPTOR_WAIT_MS = 5_000;
+/** Maximum wait of a write of a store, because a store that cannot write fails as a whole: longer than most floods of connections. */
+export const DESCRIPTOR_WRITE_WAIT_MS = 30_000;
 const RETRY_MS = 50;
 /** Minimum age of a release before the reserve is filled again: whatever is being opened has it until then. */
 const REFILL_AFTER_MS = 1_000;
@@ -46,6 +48,16 @@ export class DescriptorReserve {
       while (this.#held.length < DESCRIPTOR_RESERVE) this.#held.push(this.#options.open());
     } catch (thrown) {
       if (!isOutOfDescriptors(thrown)) throw thrown;
+    }
+  }
+
+  /** Throws what the system throws unless that many more files can be opened now. */
+  demand(count: number): void {
+    const opened: number[] = [];
+    try {
+      while (opened.length < count) opened.push(this.#options.open());
+    } finally {
+      for (const descriptor of opened) this.#options.close(descriptor);
     }
   }
 

@@ -10,6 +10,7 @@ export {
   DescriptorReserve,
   DESCRIPTOR_RESERVE,
   DESCRIPTOR_WAIT_MS,
+  DESCRIPTOR_WRITE_WAIT_MS,
   isOutOfDescriptors,
   type DescriptorReserveOptions,
 } from "./descriptor-reserve.ts";

@@ -1,4 +1,4 @@
-import type { Clock, Timer } from "@concord/runtime";
+import { ConcordError, type Clock, type Timer } from "@concord/runtime";
 import { SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAGE_BYTES, SERVING_SCAN_PAUSE_MS, SERVING_SCAN_REST_FACTOR } from "./limits.ts";
 import type { Scan } from "./scan-sums.ts";
 import type { StoredKeys } from "./stored-keys.ts";
@@ -58,9 +58,18 @@ export class ServingScan {
   async #read(): Promise<void> {
     const { clock, entries, onEnd } = this.#context;
     const startedMs = clock.monotonicMs();
-    const goesOn = await this.scan.readPage({ entries, bytes: SERVING_SCAN_PAGE_BYTES });
-    if (!goesOn) return onEnd();
+    if ((await this.#readPage(entries)) === "read all") return onEnd();
     this.#isReading = false;
     this.#restFor(Math.max(SERVING_SCAN_PAUSE_MS, SERVING_SCAN_REST_FACTOR * (clock.monotonicMs() - startedMs)));
+  }
+
+  /** A store that has no descriptor for a page reads it after the next rest: nothing waits for a scan. */
+  async #readPage(entries: number): Promise<"read all" | "goes on"> {
+    try {
+      return (await this.scan.readPage({ entries, bytes: SERVING_SCAN_PAGE_BYTES })) ? "goes on" : "read all";
+    } catch (thrown) {
+      if (thrown instanceof ConcordError && thrown.code === "OVERLOADED") return "goes on";
+      throw thrown;
+    }
   }
 }

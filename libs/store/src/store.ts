@@ -27,6 +27,7 @@ import {
   type StoreLimits,
 } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
+import { patientReads, type BackingReads } from "./patient-reads.ts";
 import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
 import { Scan, countOf } from "./scan-sums.ts";
@@ -111,6 +112,8 @@ export class JournaledStore implements Store {
   readonly #metrics: Metrics;
   readonly #journal: Journal;
   readonly #table: DirtyTable;
+  /** The backing store, for checkpoints. */
+  readonly #backing: BackingReads;
   /** By hash, the oldest first: of keys in the backing store that are not dirty and were written more than once; of two with one hash the later. */
   readonly #known = new Map<number, KnownImage>();
   /** Of the keys in the backing store, and of those that a checkpoint is going to put there; undefined until a scan has read them. */
@@ -145,6 +148,7 @@ export class JournaledStore implements Store {
     this.cutTail = opened.cutTail;
     this.#journal = opened.journal;
     this.#table = opened.table;
+    this.#backing = patientReads(context.backing, context.clock);
     this.#sums = opened.sums;
     this.#keys = opened.keys;
     this.#newest = opened.checkpoint;
@@ -379,7 +383,7 @@ export class JournaledStore implements Store {
     failpoint("store:flushed");
     const sums = this.#sums.copy();
     for (const { key, before, after } of changes) sums.change(key, before, after);
-    const evidence = await backing.evidence();
+    const evidence = await this.#backing.evidence();
     const keys = await this.#keys?.note();
     const from = left.length === 0 ? position : this.#tableFrom;
     const checkpoint = {
@@ -504,7 +508,7 @@ export class JournaledStore implements Store {
 
   /** What the backing store has under these keys. */
   async #imagesBelow(part: Frozen, keyChecksums: readonly number[]): Promise<readonly number[]> {
-    const { backing, checksum } = this.#context;
+    const { checksum } = this.#context;
     const unknown: number[] = [];
     const images = part.map(({ base }, place) => {
       if (base === undefined && this.#mayHave(keyChecksums[place]!)) unknown.push(place);
@@ -514,7 +518,7 @@ export class JournaledStore implements Store {
     });
     for (let at = 0; at < unknown.length; at += READ_KEYS_PER_CALL) {
       const places = unknown.slice(at, at + READ_KEYS_PER_CALL);
-      const values = await backing.getMany(places.map((place) => part[place]!.operation.key));
+      const values = await this.#backing.getMany(places.map((place) => part[place]!.operation.key));
       for (const [nth, place] of places.entries()) images[place] = imageBehind(keyChecksums[place]!, values[nth], checksum);
     }
     return images;

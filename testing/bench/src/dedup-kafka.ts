@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { makeTopics, openKafkaLog } from "@concord/adapter-kafka";
 import { plainCopy } from "@concord/adapter-kafka/bench";
 import { openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type IdHash, type PartitionWorker } from "@concord/dedup";
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
@@ -150,7 +150,7 @@ async function runWorkers({ form, brokers, base, partitions, messages }: Run, be
 function newWorker(log: MessageLog, root: string, partition: number): PartitionWorker {
   const disk = nodeDisk(root);
   const stores = {
-    open: async (name: string) => flushedKeyValue(await openLevel(join(root, `${partition}-${name}`))),
+    open: async (name: string) => flushedKeyValue(await openLevel(join(root, `${partition}-${name}`), nodeDescriptors())),
     remove: async (name: string): Promise<void> => {
       for (const file of await disk.list(`${partition}-${name}`)) await disk.remove(`${partition}-${name}/${file.name}`);
       await disk.remove(`${partition}-${name}`);

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { flushedKeyValue } from "@concord/store";
 import { openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { createPartitionWorker, ID_HEADER, type IdHash, type WindowOptions, type WindowStores } from "@concord/dedup";
 import type { KeyValue, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
@@ -167,7 +167,7 @@ function countingStores(root: string): WindowStores & { readonly writtenBytes: (
   return {
     writtenBytes: () => written,
     open: async (name) => {
-      const store = flushedKeyValue(await openLevel(join(root, name)));
+      const store = flushedKeyValue(await openLevel(join(root, name), nodeDescriptors()));
       const batch: KeyValue["batch"] = (operations, options) => {
         for (const each of operations) written += each.key.length + (each.kind === "put" ? each.value.length : 0);
         return store.batch(operations, options);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { openLevel } from "@concord/adapter-level";
+import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { DamageTrials, FOLDER, keyOf, KINDS, open, valueOf } from "./store-damage.ts";
 
 const TRIALS = 2;
@@ -28,7 +29,7 @@ for (const kind of KINDS) {
 test("a folder of a program without a journal: every row is there, also when the first opening was interrupted", async () => {
   const old = join(root, "old");
   const rows = 500;
-  const level = await openLevel(join(old, FOLDER));
+  const level = await openLevel(join(old, FOLDER), nodeDescriptors());
   await level.batch(Array.from({ length: rows }, (_, n) => ({ kind: "put", key: keyOf(n), value: valueOf(n) })));
   await level.flush();
   await level.close();

@@ -5,7 +5,7 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import type { Store } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
 import { openStore } from "@concord/store";
@@ -22,7 +22,7 @@ export async function open(folder: string, failpoint: (name: string) => void = (
   const disk = nodeDisk(folder);
   const environment = { clock: nodeClock, random: nodeRandom, checksum: nodeChecksum, log: silentLog, failpoint };
   const limits = { journal: { segmentBytes: SEGMENT_BYTES } };
-  return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER)), limits });
+  return openStore({ ...environment, disk, folder: FOLDER, backing: await openLevel(join(folder, FOLDER), nodeDescriptors()), limits });
 }
 
 export const keyOf = (n: number): Uint8Array => new TextEncoder().encode(`r:${String(n).padStart(6, "0")}`);

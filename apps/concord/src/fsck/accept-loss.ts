@@ -3,7 +3,7 @@ import { copyFile, mkdir, rename, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { MENDED_SUFFIX, salvageTopic } from "@concord/adapter-embedded-log";
 import { dropSpoiltBlocks, openLevel, remakeLevel } from "@concord/adapter-level";
-import { nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
+import { nodeDescriptors, nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { closeLogGaps } from "@concord/group-log";
 import type { LogTopic } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
@@ -91,7 +91,7 @@ export async function salvageStore(where: string, holding: "ring-store" | "lone-
     const lost = [...(await dropSpoiltBlocks(made))];
     await remakeLevel(made);
     const target = nodeDisk(scratch);
-    const backing = await openLevel(made);
+    const backing = await openLevel(made, nodeDescriptors());
     const accepted = await acceptLoss(storeOptions(where, backing, disk), target).catch(async (thrown: unknown) => {
       await backing.close();
       throw thrown;

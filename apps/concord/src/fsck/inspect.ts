@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from "node:path";
 import { MENDED_SUFFIX } from "@concord/adapter-embedded-log";
 import { checkClosedBelow } from "@concord/adapter-filesystem";
 import { damagedTables, openLevel } from "@concord/adapter-level";
-import { nodeChecksum, nodeClock, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
 import { openJournal } from "@concord/journal";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
@@ -76,7 +76,7 @@ export function nameIn(folder: string, path: string): string {
 /** The store, whose lock is then taken; or why it cannot be opened. CannotRun: a process has it. */
 async function openStoreIn(folder: string): Promise<BackingStore | ConcordError> {
   try {
-    return await openLevel(folder);
+    return await openLevel(folder, nodeDescriptors());
   } catch (thrown) {
     if (isLocked(thrown)) throw new CannotRun(`another process has ${folder}: stop it first`);
     if (thrown instanceof ConcordError) return thrown;

@@ -1,7 +1,7 @@
 import { copyFile, mkdir, readdir, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { openLevel, remakeLevel } from "@concord/adapter-level";
-import { nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
+import { nodeDescriptors, nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { ConcordError, type Disk } from "@concord/runtime";
 import { hasCheckpoint, remakeCheckpoint, verifyStore } from "@concord/store";
 import { storeOptions } from "./inspect.ts";
@@ -52,7 +52,7 @@ async function lookAt(
   level: string,
   look: (options: ReturnType<typeof storeOptions>) => Promise<StoreMend>,
 ): Promise<StoreMend> {
-  const backing = await openLevel(level);
+  const backing = await openLevel(level, nodeDescriptors());
   const disk = overlayDisk(nodeDisk(dirname(where)));
   try {
     return await look(storeOptions(where, backing, disk));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { GetObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { openLevel } from "@concord/adapter-level";
-import { nodeDisk } from "@concord/adapter-node-runtime";
+import { nodeDescriptors, nodeDisk } from "@concord/adapter-node-runtime";
 import { connect } from "@concord/client";
 import { openStore } from "@concord/store";
 import { startConcord } from "../index.ts";
@@ -128,7 +128,7 @@ for (const [what, at] of LOST) {
 /** A store that does not say how many nodes its ring has. */
 async function forgetRing(folder: string): Promise<void> {
   const [where, disk] = [join(folder, "storage/store"), nodeDisk(join(folder, "storage"))];
-  const store = await openStore(storeOptions(where, await openLevel(where), disk));
+  const store = await openStore(storeOptions(where, await openLevel(where, nodeDescriptors()), disk));
   const key = Buffer.from("m:marker");
   assert.ok((await store.get(key)) !== undefined);
   await store.batch([{ kind: "delete", key }]);

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { S3Client } from "@aws-sdk/client-s3";
 import { nodeHttpServer } from "@concord/adapter-http";
 import { openLevel } from "@concord/adapter-level";
-import { nodeClock, nodeDigestThread, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
+import { nodeClock, nodeDescriptors, nodeDigestThread, nodeDisk, nodeEnvironment } from "@concord/adapter-node-runtime";
 import type { ObjectMetadata, Store } from "@concord/ports";
 import { contract } from "@concord/protos-object";
 import { bearer, grpcTransport } from "@concord/rpc";
@@ -104,7 +104,7 @@ export class TestGateway {
   }
 
   async #openStore(environment: Environment): Promise<Store> {
-    const backing = await openLevel(join(this.folder, "rows"));
+    const backing = await openLevel(join(this.folder, "rows"), nodeDescriptors());
     return openStore({ ...environment, disk: nodeDisk(this.folder), folder: "rows", backing });
   }
 

@@ -1,0 +1,12 @@
+// Stores of tests that have descriptors to spare.
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import type { BackingStore } from "@concord/ports";
+import { DescriptorReserve, type Clock } from "@concord/runtime";
+import { openLevel as open, openLevelCopy as openCopy } from "../index.ts";
+
+const clock = { monotonicMs: () => 0 } as unknown as Clock;
+const descriptors = new DescriptorReserve({ clock, open: () => openSync(devNull, "r"), close: closeSync });
+
+export const openLevel = (folder: string): Promise<BackingStore> => open(folder, descriptors);
+export const openLevelCopy = (folder: string): Promise<BackingStore> => openCopy(folder, descriptors);
