@@ -4,6 +4,7 @@ import type { Attack } from "./attack.ts";
 import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { clockAhead } from "./clock-ahead.ts";
+import { descriptors } from "./descriptors.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
@@ -14,6 +15,7 @@ export const ATTACKS: readonly Attack[] = [
   damagedInput,
   silentS3Connections,
   silentGrpcConnections,
+  descriptors,
   inflatedRequests,
   unfinishedRequests,
   unreadReflection,

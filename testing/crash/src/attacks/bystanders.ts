@@ -10,7 +10,7 @@ export type Served = (typeof SERVED)[number];
 
 const OPERATION_MS = 10_000;
 const PAUSE_MS = 100;
-const BUCKET = "bystanders";
+export const BUCKET = "bystanders";
 const ENTITY = { table: "Counted", key: { id: 1n } };
 const TABLES = [
   "CREATE TABLE Counted (id bigint PRIMARY KEY, n int)",
