@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { DETECTION_LIMITS, MESH_MEMBERS_MAX } from "@concord/failure-detection";
 import { changeList, COMMAND_POLL_MS, COORDINATOR_LIST } from "@concord/member-lists";
 import { LIST_READ_EVERY_MS } from "@concord/ownership";
+import { warmUpGroup } from "./groups/warm-up.ts";
 import { TAKE_OVER_AGAIN_MS } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer } from "./test/coordinator-fixture.ts";
 
@@ -92,6 +93,32 @@ test("[TX3, TX32] list: a fourth coordinator is added: it takes its share by ask
     [0, 1, 2, 3].map((at) => fixture.connect(at).call("Execute", { transactionId: fixture.id(), writes })),
   );
   assert.equal(executed.filter(({ status }) => status === "fulfilled").length, 1);
+  await fixture.stop();
+});
+
+test("[TX32] list: one that arrives has warmed up before others hear it, as they release groups for it at once", async () => {
+  const fixture = await listed();
+  await fixture.connect(0).createTables();
+  hearAll(fixture);
+  await change(fixture, 1, { add: FOURTH });
+  const warm = Promise.withResolvers<void>();
+  fixture.log.mayRaiseOf = (group) => (group === warmUpGroup(FOURTH.name) ? warm.promise : Promise.resolve());
+  const service = fixture.compose(FOURTH.name, FOURTH.address, fixture.nodes);
+  fixture.coordinators.push(service);
+  const membership = fixture.memberships[3]!;
+  let beats = false;
+  const begin = membership.start.bind(membership);
+  membership.start = async (...args: Parameters<typeof begin>) => {
+    beats = true;
+    await begin(...args);
+  };
+  const starting = service.start();
+  await fixture.clock.advance(LIST_READ_EVERY_MS);
+  assert.equal(beats, false);
+  warm.resolve();
+  await fixture.clock.advance(LIST_READ_EVERY_MS);
+  assert.equal(beats, true);
+  await starting;
   await fixture.stop();
 });
 

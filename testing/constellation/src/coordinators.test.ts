@@ -70,7 +70,7 @@ async function groupsOf(name: string): Promise<{ readonly all: readonly string[]
 }
 
 test("[TX3, TX17, TX32] [OPS20] coordinators: a fourth is added in load and takes groups, the first is removed and ends: no transaction fails", async (t) => {
-  const load = await ListLoad.start({ clients, writers: 2, pauseMs: 5 });
+  const load = await ListLoad.start({ clients, writers: 2, pauseMs: 5, deadlineMs: DEADLINE_MS });
   try {
     await addFourth(t, load);
     await removeFirst(t, load);

@@ -1,6 +1,6 @@
 // Transactions that append to one list per transaction group, and the check that nothing acknowledged was lost, torn or doubled.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ConcordClient, Topology } from "@concord/client";
+import type { ConcordClient, Topology, Transaction } from "@concord/client";
 import { tokenOf } from "@concord/values";
 
 const TABLES = [
@@ -42,6 +42,8 @@ export interface ListLoadOptions {
   readonly writers: number;
   /** Pause of a writer between two transactions, milliseconds. */
   readonly pauseMs: number;
+  /** Time of a transaction with all its tries; the client's own when it is not said. */
+  readonly deadlineMs?: number;
 }
 
 /** A load on every group, until `stop`. */
@@ -152,7 +154,9 @@ export class ListLoad {
       sent = undefined;
     };
     try {
-      const position = await db.runTransaction({ table: "failover_lists", key: { id } }, async (txn) => {
+      const { deadlineMs } = this.#options;
+      const options = deadlineMs === undefined ? {} : { deadlineMs };
+      const work = async (txn: Transaction): Promise<number> => {
         // Run again: the commit before had no effect.
         settle("not applied");
         const at = (await txn.lock<{ length: number }>("failover_lists", { id }))?.length ?? 0;
@@ -161,7 +165,8 @@ export class ListLoad {
         sent = { group, sentAt: performance.now(), result: "under way" };
         this.#underWay.add(sent);
         return at;
-      });
+      };
+      const position = await db.runTransaction({ table: "failover_lists", key: { id } }, work, options);
       settle("committed");
       return position;
     } catch (thrown) {

@@ -150,7 +150,11 @@ export class Groups {
    */
   async start(signal: AbortSignal): Promise<void> {
     const { clock, startWaits } = this.#options;
-    await startWaits.during("the list of coordinators", () => this.#standing.start(signal));
+    const state = await startWaits.during("the list of coordinators", () => this.#standing.listed(signal));
+    // It would lose heartbeats while it compiles, and with them the groups that others release for it as soon as it works.
+    const isArriving = state === "arriving";
+    if (isArriving) await startWaits.during("its own warm-up", () => this.#warmUp());
+    await this.#standing.start();
     void this.#watchStanding();
     await startWaits.during("a majority of the coordinators", async () => {
       while (!this.#standing.works) {
@@ -163,8 +167,12 @@ export class Groups {
     this.#map = map;
     this.#standing.mapRead(map);
     await Promise.all(map.groups.map(({ id }) => this.#begin(id, signal)));
-    if (this.#own.size === 0)
-      void warmUp({ ...this.#options, marks: this.#marks, largeCommits: this.#largeCommits, memory: this.#memory }, this.#stopping.signal);
+    if (this.#own.size === 0 && !isArriving) void this.#warmUp();
+  }
+
+  #warmUp(): Promise<void> {
+    const shared = { marks: this.#marks, largeCommits: this.#largeCommits, memory: this.#memory };
+    return warmUp({ ...this.#options, ...shared }, this.#stopping.signal);
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */

@@ -31,7 +31,8 @@ test("[TX14] standing: a coordinator is called gone and works again, this one is
       count: (name, value, labels) => void counted.push(`${name} ${labels?.["about"]} ${labels?.["verdict"]} ${value}`),
     },
   });
-  await standing.start(new AbortController().signal);
+  await standing.listed(new AbortController().signal);
+  await standing.start();
   membership.about(2, "gone");
   membership.about(2, "works");
   membership.self("lost");

@@ -6,6 +6,7 @@ import {
   place,
   servingMember,
   type Duty,
+  type ListedState,
   type MemberLists,
   type RecordedList,
   type View,
@@ -43,11 +44,17 @@ export class Standing {
     this.#view = viewOf(options.lists.current, options.masters, undefined);
   }
 
-  /** Beats from the moment on at which this coordinator is in the list. Rejects when it cannot, or is stopped before. */
-  async start(signal: AbortSignal): Promise<void> {
-    const { lists, membership, log, metrics, nodeName } = this.#options;
+  /** Resolves when this coordinator is in the list, with its state there. Rejects when it is stopped before. */
+  async listed(signal: AbortSignal): Promise<ListedState | undefined> {
+    const { lists, nodeName } = this.#options;
     await lists.start(signal, () => this.#relisted());
     this.#relisted();
+    return lists.current.members.find(({ name }) => name === nodeName)?.state;
+  }
+
+  /** Beats from now on. Rejects when it cannot. */
+  async start(): Promise<void> {
+    const { lists, membership, log, metrics, nodeName } = this.#options;
     const onNewerList = (): void => lists.readSoon();
     await membership.start((change) => {
       const about = change.kind === "self" ? nodeName : lists.at(change.member)?.name;
