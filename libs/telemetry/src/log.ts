@@ -25,7 +25,7 @@ export function createLog(options: LogOptions): Log {
       messageKey: "message",
       formatters: { level: (label) => ({ level: label }) },
     },
-    options.destination ?? pino.destination({ fd: 1, sync: true }),
+    options.destination ?? standardOutput(),
   );
   const write = (level: "debug" | "info" | "warn" | "error") => (message: string, fields?: LogFields) => {
     if (!logger.isLevelEnabled(level)) return;
@@ -33,6 +33,16 @@ export function createLog(options: LogOptions): Log {
     else logger[level](printable(fields), message);
   };
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
+}
+
+/** Maximum bytes of lines that wait because they could not be written, as on a full disk; later lines are dropped. */
+const UNWRITTEN_BYTES_MAX = 1024 * 1024;
+
+/** A line that cannot be written ends no program: it is written before the next one that can be. */
+function standardOutput(): DestinationStream {
+  const output = pino.destination({ fd: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
+  output.on("error", () => undefined);
+  return output;
 }
 
 /** Our own keys cannot be overwritten: a field that is named like one gets an underscore. */

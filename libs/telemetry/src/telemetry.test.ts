@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
 import { test } from "node:test";
 import { silentLog, type MetricDefinition } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, type LogLevel } from "./index.ts";
@@ -39,6 +41,27 @@ test("log: levels: below the chosen one nothing is written", () => {
   );
   assert.deepEqual(linesOf("silent", all), []);
 });
+
+test(
+  "log: standard output takes nothing, as on a full disk: the program goes on, what waits is bounded",
+  { skip: process.platform !== "linux" },
+  () => {
+    const index = new URL("index.ts", import.meta.url).href;
+    const script = `
+      import { createLog } from ${JSON.stringify(index)};
+      const log = createLog({ name: "full", level: "info" });
+      for (let line = 0; line < 4_000; line += 1) log.info("x".repeat(1_000));
+      console.error(process.memoryUsage().rss < 512 * 1024 * 1024 ? "bounded" : "grew");
+    `;
+    const full = openSync("/dev/full", "w");
+    const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], {
+      stdio: ["ignore", full, "pipe"],
+      encoding: "utf8",
+    });
+    closeSync(full);
+    assert.deepEqual([status, stderr.trim()], [0, "bounded"]);
+  },
+);
 
 test("[SEC4] log: fields with secrets or our own names: hidden, renamed", () => {
   const [line] = linesOf("info", (log) =>
