@@ -47,6 +47,7 @@ function goesWith(copy: string, store: BackingStore): BackingStore {
     flush: () => store.flush(),
     evidence: () => store.evidence(),
     holds: (evidence) => store.holds(evidence),
+    refuseWaiting: () => store.refuseWaiting?.(),
     close: async () => {
       await store.close();
       await rm(copy, { recursive: true, force: true });

@@ -1,4 +1,4 @@
-import { mkdir, open } from "node:fs/promises";
+import { mkdir, open, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, isOutOfDescriptors, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
@@ -16,6 +16,10 @@ const KEYS_ON_THE_SPOT_MAX = 16;
 const REOPENING_DESCRIPTORS = 8;
 /** Maximum bytes of operations that are kept for a reopening, more than a checkpoint of a store has: one that reaches it flushes. */
 const UNFLUSHED_BYTES_MAX = 32 * 1024 * 1024;
+/** Free space, beside what is not flushed, with which a database that met a full disk is opened again: a few crumbs are taken at once. */
+const REOPENING_BYTES = 16 * 1024 * 1024;
+/** Pause between two looks at the free space. */
+const SPACE_LOOK_MS = 250;
 
 interface LevelContext {
   readonly folder: string;
@@ -94,6 +98,7 @@ class LevelBackingStore implements BackingStore {
   #turn: Promise<void> = Promise.resolve();
   /** LevelDB leaves out a log that it finds no descriptor for when it opens. */
   readonly #unflushed = new UnflushedBatches();
+  #isClosing = false;
   #health: Health = { kind: "healthy" };
 
   constructor(context: LevelContext, database: Database, evidence: ManifestEvidence) {
@@ -144,7 +149,12 @@ class LevelBackingStore implements BackingStore {
     return this.#evidence.holds(evidence);
   }
 
+  refuseWaiting(): void {
+    this.#isClosing = true;
+  }
+
   async close(): Promise<void> {
+    this.#isClosing = true;
     await this.#turn;
     await Promise.allSettled(this.#reads);
     await this.#database.level.close();
@@ -167,20 +177,42 @@ class LevelBackingStore implements BackingStore {
 
   /**
    * After a failed write the disk may or may not have it (a failed sync is a maybe): every later one is refused (I2). A write that found no
-   * descriptor is made again by a database that is opened again, since LevelDB takes no write after it failed in the background (I7).
+   * descriptor or no space is made again by a database that is opened again, since LevelDB takes no write after it failed in the background (I7, I9).
    */
   async #persist(act: () => Promise<void>, again: () => Promise<void>): Promise<void> {
     try {
-      await act().catch(async (thrown: unknown) => {
-        if (!isOutOfDescriptors(thrown) && !(thrown instanceof NotFlushed)) throw thrown;
-        await this.#context.descriptors.within(async () => {
+      await act().catch((thrown: unknown) => this.#persistAgain(thrown, again));
+    } catch (cause) {
+      this.#health = { kind: "failed", cause };
+      if (cause instanceof ConcordError && cause.code === "STORAGE_FULL") throw cause;
+      throw storeFailed("the write failed", cause, "unknown");
+    }
+  }
+
+  async #persistAgain(thrown: unknown, again: () => Promise<void>): Promise<void> {
+    for (let cause = thrown; ;) {
+      if (!isFull(cause) && !isOutOfDescriptors(cause) && !(cause instanceof NotFlushed)) throw cause;
+      try {
+        if (!isOutOfDescriptors(cause)) await this.#untilSpace();
+        return await this.#context.descriptors.within(async () => {
           await this.#reopen();
           await again();
         }, DESCRIPTOR_WRITE_WAIT_MS);
-      });
-    } catch (cause) {
-      this.#health = { kind: "failed", cause };
-      throw storeFailed("the write failed", cause, "unknown");
+      } catch (failed) {
+        if (this.#isClosing || !isFull(failed)) throw failed;
+        cause = failed;
+      }
+    }
+  }
+
+  /** Resolves when the disk has space for a reopening, however long that takes: the database stays open to reads. */
+  async #untilSpace(): Promise<void> {
+    const { folder, descriptors } = this.#context;
+    for (;;) {
+      const { bavail, bsize } = await statfs(folder);
+      if (bavail * bsize >= REOPENING_BYTES + this.#unflushed.bytes) return;
+      if (this.#isClosing) throw new ConcordError("STORAGE_FULL", `no space to write to the store in ${folder}`, { applied: "unknown" });
+      await descriptors.pause(SPACE_LOOK_MS);
     }
   }
 
@@ -230,6 +262,11 @@ class LevelBackingStore implements BackingStore {
 }
 
 const nothing = (): undefined => undefined;
+
+/** LevelDB reports errors of the system by their texts. */
+function isFull(thrown: unknown): boolean {
+  return thrown instanceof Error && (/no space left on device|disk quota exceeded/i.test(thrown.message) || isFull(thrown.cause));
+}
 
 /** Nothing was opened, so nothing changed. */
 function busy(what: string, cause: unknown): ConcordError {

@@ -116,7 +116,7 @@ export const diskShape = {
     .min(0)
     .default(RESERVE_BYTES)
     .describe(
-      "size of the file `reserve` in the data folder, which is given up on a full disk: stores need room to open and to delete; 0: none",
+      "size of the file `reserve` in the data folder, half of which is given up on a full disk, and all of it to a start there: stores need room to open and to delete; 0: none",
     ),
 } as const;
 

@@ -20,6 +20,8 @@ export interface BackingStore {
    * it was not, or was opened since then, so that it cannot be known.
    */
   holds(evidence: Uint8Array): boolean;
+  /** The store is going to be closed: batches and flushes that wait for space reject with STORAGE_FULL. Undefined: none wait. */
+  refuseWaiting?(): void;
   close(): Promise<void>;
 }
 

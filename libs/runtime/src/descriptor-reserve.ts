@@ -82,6 +82,11 @@ export class DescriptorReserve {
     }
   }
 
+  /** The pause of a caller that waits for something else than a descriptor. */
+  pause(ms: number): Promise<void> {
+    return sleep(this.#options.clock, ms);
+  }
+
   /** False: there was nothing to release. */
   #release(): boolean {
     if (this.#held.length === 0) return false;

@@ -120,7 +120,8 @@ class ReserveFixture {
     const write = async (offset: number, parts: readonly Uint8Array[]): Promise<void> => {
       this.reserveBytes = offset + parts.reduce((sum, part) => sum + part.length, 0);
     };
-    return { size: this.reserveBytes, write, close: async () => undefined };
+    const truncate = async (size: number): Promise<void> => void (this.reserveBytes = size);
+    return { size: this.reserveBytes, write, truncate, close: async () => undefined };
   }
 }
 
@@ -160,18 +161,24 @@ test("[OPS11] reserve: a full disk gets it at the start, before stores open; new
   assert.deepEqual([guard.isLow, fixture.reserveBytes], [false, 8 * BLOCK]);
 });
 
-test("reserve: goes while the process runs, too, when less than its half is left, and with a mark of 0", async () => {
+test("[OPS11] reserve: others fill the disk while the process runs: blocks of it go, one at a look, and half stays for the next opening", async () => {
   const fixture = new ReserveFixture();
   fixture.reserveBytes = 8 * BLOCK;
   const guard = fixture.guard(0);
   await guard.open();
-  fixture.othersBytes = 8 * BLOCK;
+  fixture.othersBytes = 11 * BLOCK;
   await fixture.look();
-  assert.equal(fixture.reserveBytes, 8 * BLOCK, "4 blocks are left");
-  fixture.othersBytes = 8 * BLOCK + 1;
-  await fixture.look();
-  assert.equal(fixture.reserveBytes, BLOCK, "it went, and its first block is there again: others have left enough");
+  assert.equal(fixture.reserveBytes, 8 * BLOCK, "a block is left");
+  for (const left of [7, 6, 5, 4, 4, 4]) {
+    // They take what is given.
+    fixture.othersBytes = fixture.sizeBytes - fixture.reserveBytes!;
+    await fixture.look();
+    assert.equal(fixture.reserveBytes, left * BLOCK);
+  }
   await guard.admit();
   guard.close();
   assert.equal(fixture.watches, false);
+  const later = fixture.guard();
+  await later.open();
+  assert.equal(fixture.reserveBytes, undefined, "the next opening gets it");
 });

@@ -45,7 +45,8 @@ const marginOf = ({ freeBytes, keptBytes }: Space): number => freeBytes - keptBy
 
 /**
  * Admits new data while the disks have room above a low-water mark. Reads, deletes and background work do not ask. Between `open` and
- * `close` it keeps the reserve, and gives it up when the disk is full: what is missing of it is not for new data either.
+ * `close` it keeps the reserve. On a full disk the stores that open get all of it; those that are open get a block at a time, down to half, lest
+ * another program that fills the disk takes what the next start needs. What is missing of it is not for new data either.
  */
 export class SpaceGuard {
   readonly #options: SpaceGuardOptions;
@@ -68,6 +69,11 @@ export class SpaceGuard {
     const { lowBytes, reserve } = this.#options;
     if (lowBytes === 0 && reserve === undefined) return;
     await reserve?.find().catch(() => undefined);
+    await this.#readFree();
+    if (reserve !== undefined && reserve.heldBytes > 0 && this.#reservedFreeBytes < reserve.neededBytes) {
+      this.#giveUp(reserve, "the disk is full: the reserve goes to the stores that open");
+      await this.#reserved(() => reserve.release());
+    }
     await this.#measuring.join();
     this.#watch();
   }
@@ -110,10 +116,9 @@ export class SpaceGuard {
   async #measure(): Promise<void> {
     await this.#readFree();
     const { clock, log, metrics, reserve } = this.#options;
-    if (reserve !== undefined && reserve.heldBytes > 0 && this.#reservedFreeBytes < reserve.neededBytes) {
-      const fields = { freeBytes: this.#reservedFreeBytes, reserveBytes: reserve.heldBytes };
-      log.error("the disk is full: the reserve goes to the stores", fields);
-      await this.#reserved(() => reserve.release());
+    if (reserve?.canShrink === true && this.#reservedFreeBytes < reserve.blockBytes) {
+      this.#giveUp(reserve, "the disk is full: a block of the reserve goes to the stores");
+      await this.#reserved(() => reserve.shrink());
       await this.#readFree();
     }
     this.#measuredMs = clock.monotonicMs();
@@ -124,6 +129,10 @@ export class SpaceGuard {
     if (isLow && !this.#isLow) log.error("the disk is almost full: new data is refused", { freeBytes, lowBytes: keptBytes });
     if (!isLow && this.#isLow) log.info("the disk has room again", { freeBytes, lowBytes: keptBytes });
     this.#isLow = isLow;
+  }
+
+  #giveUp({ heldBytes }: SpaceReserve, message: string): void {
+    this.#options.log.error(message, { freeBytes: this.#reservedFreeBytes, reserveBytes: heldBytes });
   }
 
   async #readFree(): Promise<void> {

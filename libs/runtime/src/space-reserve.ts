@@ -5,7 +5,7 @@ const BLOCK_BYTES = 4 * 1024 * 1024;
 
 /**
  * Space that a file of its own keeps from others, so that there is some for the stores when the disk is full: they need it to open, and
- * to delete. It grows by a block at a time, and goes at once.
+ * to delete. It grows and shrinks by a block at a time, and goes at once when the stores open.
  */
 export class SpaceReserve {
   readonly disk: Disk;
@@ -27,9 +27,19 @@ export class SpaceReserve {
     return this.#heldBytes;
   }
 
-  /** With less space left than this it is given up: what a checkpoint in progress may take. */
+  /** With less space left than this the stores get it when they open: what a checkpoint in progress may take. */
   get neededBytes(): number {
     return this.#bytes / 2;
+  }
+
+  /** With less space left than this stores that are open get a block of it. */
+  get blockBytes(): number {
+    return BLOCK_BYTES;
+  }
+
+  /** Half of it is for the next opening, whatever others take meanwhile. */
+  get canShrink(): boolean {
+    return this.#heldBytes - BLOCK_BYTES >= this.neededBytes;
   }
 
   get nextBytes(): number {
@@ -54,6 +64,18 @@ export class SpaceReserve {
     try {
       await file.write(this.#heldBytes, [incompressible(bytes)]);
       this.#heldBytes += bytes;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** A block less. */
+  async shrink(): Promise<void> {
+    const file = await this.disk.open(NAME);
+    if (file === undefined) return;
+    try {
+      await file.truncate(this.#heldBytes - BLOCK_BYTES);
+      this.#heldBytes -= BLOCK_BYTES;
     } finally {
       await file.close();
     }

@@ -27,7 +27,7 @@ import {
   type StoreLimits,
 } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
-import { patientReads, type BackingReads } from "./patient-reads.ts";
+import { patientReads, untilSpace, type BackingReads } from "./patient-reads.ts";
 import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
 import { Scan, countOf } from "./scan-sums.ts";
@@ -235,6 +235,7 @@ export class JournaledStore implements Store {
   }
 
   async #close(): Promise<void> {
+    this.#context.backing.refuseWaiting?.();
     while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
     if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
     this.#scan?.stop();
@@ -295,7 +296,12 @@ export class JournaledStore implements Store {
   /** Also in a full journal, which only the checkpoint that it belongs to can trim (OGD13): opening takes either kind. */
   #appendIntent(payload: Uint8Array): Promise<bigint> {
     this.#account(payload);
-    return this.#journal.checkpoint(() => payload);
+    return this.#untilSpace(() => this.#journal.checkpoint(() => payload));
+  }
+
+  /** On a full disk a checkpoint waits: the store serves what it has. */
+  #untilSpace<Answer>(act: () => Promise<Answer>): Promise<Answer> {
+    return untilSpace(act, this.#context.clock, () => this.#closed !== undefined);
   }
 
   #account(payload: Uint8Array): void {
@@ -395,7 +401,7 @@ export class JournaledStore implements Store {
       scannedMs: this.#newest.scannedMs,
       keys,
     };
-    await writeCheckpoint(disk, folder, checkpoint, checksum);
+    await this.#untilSpace(() => writeCheckpoint(disk, folder, checkpoint, checksum));
     failpoint("store:checkpointed");
     this.#newest = checkpoint;
     this.#sums = sums;
@@ -433,7 +439,7 @@ export class JournaledStore implements Store {
     if (wrong !== undefined) await this.#refuse(damaged(folder, describeDifference(wrong)));
     await keys.finish();
     const checkpoint = { ...this.#newest, scannedMs: clock.nowMs(), keys: await keys.note() };
-    await writeCheckpoint(disk, folder, checkpoint, checksum);
+    await this.#untilSpace(() => writeCheckpoint(disk, folder, checkpoint, checksum));
     this.#newest = checkpoint;
     this.#keys = keys;
     this.#scan = undefined;
@@ -573,11 +579,15 @@ export class JournaledStore implements Store {
     this.#health = { kind: "failed", cause };
     this.#timer?.cancel();
     this.#scan?.stop();
-    this.#context.log.error("the store failed", { folder: this.#context.folder, reason: cause.message });
+    // What a checkpoint lacks is in the journal, where the next opening finds it.
+    const isLeft = this.#closed !== undefined && cause.code === "STORAGE_FULL";
+    const { log, folder } = this.#context;
+    if (isLeft) log.warn("the disk is full: the store is closed without a checkpoint", { folder, reason: cause.message });
+    else log.error("the store failed", { folder, reason: cause.message });
     for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));
     for (const settled of this.#settled.splice(0)) settled();
-    this.#context.onFailed?.(cause);
+    if (!isLeft) this.#context.onFailed?.(cause);
   }
 }
 

@@ -5,6 +5,7 @@ import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { descriptors } from "./descriptors.ts";
+import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
@@ -16,6 +17,7 @@ export const ATTACKS: readonly Attack[] = [
   silentS3Connections,
   silentGrpcConnections,
   descriptors,
+  filledDisk,
   inflatedRequests,
   unfinishedRequests,
   unreadReflection,

@@ -1,0 +1,145 @@
+// Another program that fills the disk to its last byte, and takes what is freed there too: reads are served, also after a restart.
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { rmSync, statfsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
+import type { ConcordClient } from "@concord/client";
+import { s3Client } from "@concord/constellation";
+import type { Attack, Target } from "./attack.ts";
+import { BUCKET } from "./bystanders.ts";
+
+const DISK_MIB = 384;
+const RESERVE_BYTES = 32 * 1024 * 1024;
+const OPERATION_MS = 5_000;
+/** Longer than stores leave changed rows without a checkpoint. */
+const FULL_MS = 7_000;
+const PAUSE_MS = 100;
+const KEPT = { table: "Kept", key: { id: 1n } };
+const LINE = "acknowledged before the disk was full";
+/** Writes on until there is no space, and tries again for ever. */
+const FILLER = 'while :; do cat /dev/zero >> "$0" 2>/dev/null; sleep 0.2; done';
+
+interface Clients {
+  readonly db: ConcordClient;
+  readonly s3: S3Client;
+}
+
+type Operations = Readonly<Record<string, (clients: Clients) => Promise<unknown>>>;
+
+const READS: Operations = {
+  "storage-proxy": async ({ db }) => {
+    const { rows } = await db.query("SELECT * FROM KeptPlain WHERE id = ?", [1n]);
+    if (rows[0]?.["line"] !== LINE) throw new Error("the row is lost");
+  },
+  "txn-coordinator": async ({ db }) => {
+    const row = await db.runTransaction(KEPT, (txn) => txn.read<{ line: string }>("Kept", KEPT.key), { deadlineMs: OPERATION_MS });
+    if (row?.line !== LINE) throw new Error("the row is lost");
+  },
+  "object-gateway": async ({ s3 }) => {
+    const abortSignal = AbortSignal.timeout(OPERATION_MS);
+    const { Body } = await s3.send(new GetObjectCommand({ Bucket: BUCKET, Key: "kept" }), { abortSignal });
+    if ((await Body!.transformToString()) !== LINE) throw new Error("the object is lost");
+  },
+  "dedup-worker": async ({ db }) => {
+    const { partitions } = await db.messages.bounds(0);
+    for (let partition = 0; partition < partitions; partition += 1) {
+      const { start } = await db.messages.bounds(partition);
+      const { messages } = await db.messages.read(partition, { from: start });
+      if (messages.length > 0) return;
+    }
+    throw new Error("the messages are lost");
+  },
+};
+
+const WRITES: Operations = {
+  "storage-proxy": ({ db }) => db.query("INSERT INTO KeptPlain (id, line) VALUES (?, ?)", [2n, LINE]),
+  "txn-coordinator": ({ db }) =>
+    db.runTransaction({ table: "Kept", key: { id: 2n } }, async (txn) => txn.insert("Kept", { id: 2n, line: LINE }), {
+      deadlineMs: 1_000,
+    }),
+  "object-gateway": ({ s3 }) => s3.send(new PutObjectCommand({ Bucket: BUCKET, Key: "refused", Body: LINE })),
+  "dedup-worker": ({ db }) => db.messages.ingest([{ id: "refused", value: LINE }], { timeoutMs: 1_000 }),
+};
+const REFUSED = /STORAGE_FULL|StorageFull/;
+
+interface Filling {
+  /** The other program ends; what it wrote stays. */
+  end(): Promise<void>;
+  free(): void;
+}
+
+async function fill(target: Target): Promise<Filling> {
+  const junk = join(dirname(target.folder), "junk");
+  const filler: ChildProcess = spawn("sh", ["-c", FILLER, junk], { stdio: "ignore", detached: true });
+  while (statfsSync(target.folder).bavail > 0) await sleep(PAUSE_MS);
+  return {
+    end: async () => {
+      const ended = once(filler, "exit");
+      process.kill(-filler.pid!, "SIGKILL");
+      await ended;
+    },
+    free: () => rmSync(junk),
+  };
+}
+
+/** What the services answer for so long while nothing is free. */
+async function judgeFull(target: Target, clients: Clients, when: string): Promise<void> {
+  const until = Date.now() + FULL_MS;
+  const failed = new Map<string, string>();
+  for (let round = 0; round === 0 || Date.now() < until; round += 1) {
+    for (const [service, read] of Object.entries(READS)) await read(clients).catch((error: unknown) => failed.set(service, String(error)));
+    await sleep(PAUSE_MS);
+  }
+  // The log is on the full disk too.
+  if (failed.size > 0) target.note(`parts: ${await (await fetch(`http://${target.adminAddress}/parts`)).text()}`);
+  for (const [service, error] of failed) target.fail(`${service} did not serve a read ${when}: ${error}`);
+  for (const [service, write] of Object.entries(WRITES)) {
+    const answer = await write(clients).then(
+      () => "stored",
+      (error: unknown) => `${(error as { code?: string }).code ?? ""} ${String(error)}`,
+    );
+    if (!REFUSED.test(answer)) target.fail(`${service} answered a write ${when}: ${answer}`);
+  }
+}
+
+async function attack(target: Target): Promise<void> {
+  const { coordinators, dedupWorkers, s3Endpoints, tokens } = target.constellation;
+  const db = await target.client.connect({ coordinators, dedupWorker: dedupWorkers, token: target.clientToken, timeoutMs: OPERATION_MS });
+  const clients = { db, s3: s3Client(s3Endpoints[0]!, tokens.accessKeys[0]!) };
+  await db.createTables([
+    "CREATE TABLE Kept (id bigint PRIMARY KEY, line text)",
+    "CREATE TABLE KeptPlain (id bigint PRIMARY KEY, line text) WITH kind = 'plain'",
+  ]);
+  await db.runTransaction(KEPT, async (txn) => txn.insert("Kept", { ...KEPT.key, line: LINE }));
+  await db.query("INSERT INTO KeptPlain (id, line) VALUES (?, ?)", [1n, LINE]);
+  await clients.s3.send(new PutObjectCommand({ Bucket: BUCKET, Key: "kept", Body: LINE }));
+  const filling = await fill(target);
+  try {
+    try {
+      await judgeFull(target, clients, "while the disk was full");
+    } finally {
+      await filling.end();
+    }
+    target.note(`${statfsSync(target.folder).bavail} blocks were free before the restart`);
+    await target.stop();
+    await target.start();
+    await judgeFull(target, clients, "after a restart on the full disk");
+  } finally {
+    filling.free();
+  }
+  await target.serves("once there was space again");
+  db.close();
+  clients.s3.destroy();
+}
+
+export const filledDisk: Attack = {
+  name: "filled-disk",
+  symptom: "within seconds the program ended, all four services with it, and did not start again until space was made",
+  isShort: true,
+  diskMiB: DISK_MIB,
+  config: { lowSpaceBytes: RESERVE_BYTES, reserveBytes: RESERVE_BYTES },
+  missing: () => (process.getuid?.() === 0 ? undefined : "only root mounts a file system"),
+  run: attack,
+};
