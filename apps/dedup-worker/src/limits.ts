@@ -88,3 +88,15 @@ export const PEER_POLL_MS = 50;
 export const ROUTE_WAIT_MS = 10_000;
 /** Pause before another worker is looked for, after one has refused a call that was passed on to it. */
 export const ROUTE_AGAIN_MS = 20;
+
+/** Dead letters of one page that is listed or sent again, and of one call. */
+export const REDRIVE_PAGE_MESSAGES = 100;
+/** Dead letters sent again in a second unless another rate is asked for: beside the producers' own. */
+export const REDRIVE_PER_SECOND = 100;
+export const REDRIVE_PER_SECOND_MAX = 100_000;
+/** A call of the command, and how long it repeats one that finds no worker. */
+export const REDRIVE_CALL_MS = 15_000;
+export const REDRIVE_TRIES_MS = 60_000;
+export const REDRIVE_PAUSE_MS = 500;
+/** Progress is printed so often. */
+export const REDRIVE_REPORT_EVERY_MS = 1_000;

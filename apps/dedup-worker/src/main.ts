@@ -5,14 +5,16 @@ import { endWithListCommand, listCommandOf, listUsage, WORKER_LIST } from "@conc
 import { grpcTransport, runMain, type Running } from "@concord/rpc";
 import { connectionLimits, type ConcordError } from "@concord/runtime";
 import { createLog, createMetrics, startAdmin, startTracing } from "@concord/telemetry";
+import { DEAD_LETTERS_USAGE, deadLettersCommandOf, endWithDeadLetterCommand } from "./dead-letters/command.ts";
 import { composeDedupWorker, DEDUP_WORKER_METRICS, dedupWorkerSchema } from "./index.ts";
 
 tuneV8();
 
 const readFile = (path: string): string => readFileSync(path, "utf8");
 const build = buildOf(import.meta.dirname, process.version, readFile);
-const { command, process: configured } = listCommandOf(WORKER_LIST, process);
-if (process.argv[2] === "--help") console.log(listUsage(WORKER_LIST));
+const deadLetters = deadLettersCommandOf(process);
+const { command, process: configured } = listCommandOf(WORKER_LIST, deadLetters.process);
+if (process.argv[2] === "--help") console.log(`${listUsage(WORKER_LIST)}${DEAD_LETTERS_USAGE}`);
 const config = configOfProcess("dedup-worker", dedupWorkerSchema, configured, readFile, build);
 const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: DEDUP_WORKER_METRICS, process: true, build });
@@ -48,6 +50,8 @@ if (command !== undefined) {
     process,
   });
 }
+if (deadLetters.command !== undefined)
+  await endWithDeadLetterCommand(deadLetters.command, { config, transport, clock: nodeClock, process });
 const failed = Promise.withResolvers<never>();
 const environment = nodeEnvironment({ transport, log, metrics, env: process.env, tracer: tracing.tracer });
 const kafkaCa = config.kafkaTlsCaFile === undefined ? {} : { kafkaCa: readFile(config.kafkaTlsCaFile) };
