@@ -125,19 +125,22 @@ for (const [what, at] of LOST) {
   test(`repair: ${what} flipped: not proven, so left; with peers that have it the store is moved away whole`, () => leftOrMoved(at));
 }
 
-/** A store that does not say how many nodes its ring has. */
-async function forgetRing(folder: string): Promise<void> {
+/** A store that does not say how many nodes its ring has, or says it behind all that its tables have. */
+async function changeMarker(folder: string, to: "none" | "written again"): Promise<void> {
   const [where, disk] = [join(folder, "storage/store"), nodeDisk(join(folder, "storage"))];
   const store = await openStore(storeOptions(where, await openLevel(where, nodeDescriptors()), disk));
   const key = Buffer.from("m:marker");
-  assert.ok((await store.get(key)) !== undefined);
-  await store.batch([{ kind: "delete", key }]);
+  const value = await store.get(key);
+  assert.ok(value !== undefined);
+  await store.batch([to === "none" ? { kind: "delete", key } : { kind: "put", key, value }]);
   await store.close();
 }
 
 test("repair --from-peers: the ring has no other node: refused, not one file of the only copy is moved away", async () => {
   const folder = await copied();
-  await flip(folder, /^storage\/store\/\d+\.ldb$/, valuesIn);
+  await changeMarker(folder, "written again");
+  // The block of the marker stays sound.
+  await flip(folder, /^storage\/store\/\d+\.ldb$/, (bytes) => valuesIn(bytes).slice(-1));
   const before = await contentOf(join(folder, "storage/store"));
   const { code, said } = await repair(folder, "--apply", "--from-peers");
   assert.equal(code, 1, said);
@@ -147,7 +150,7 @@ test("repair --from-peers: the ring has no other node: refused, not one file of 
 
 async function leftOrMoved(at: (typeof LOST)[number][1]): Promise<void> {
   const folder = await copied();
-  await forgetRing(folder);
+  await changeMarker(folder, "none");
   await flip(folder, /^storage\/store\/\d+\.ldb$/, at);
   const before = await contentOf(join(folder, "storage/store/journal"));
   const left = await repair(folder, "--apply", "--unproven");
