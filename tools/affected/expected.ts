@@ -15,7 +15,7 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^([^/]+\.md|(docs|docker|deploy|apps|libs|protos|testing|tools)\/.*)$/, "@concord/references:test"],
   [/^\.oxlintrc\.json$/, "@concord/lint-rules:test"],
   [/^\.ox(lint|fmt)rc\.json$|^tools\/(boundaries|lint-rules|words)\//, "@concord/generators:test"],
-  [/^(README\.md|tools\/(bootstrap\/[^/]+\.mjs|pack\/[^/]+\.ts))$/, "@concord/samples:test"],
+  [/^((libs\/client\/)?README\.md|tools\/(bootstrap\/[^/]+\.mjs|pack\/[^/]+\.ts))$/, "@concord/samples:test"],
   [/^([^/]+|docs\/.*)\.md$/, "@concord/words:words"],
   [/^protos\/test-vectors\//, "@concord/values:test"],
   [/^protos\/((concord|google)\/.*\.proto|test-vectors\/.*|buf(\.gen)?\.yaml)$/, "@concord/clients:test"],

@@ -147,6 +147,11 @@ export interface TransactionReadOptions {
   readonly lock?: "shared" | "none";
 }
 
+export interface LockNextOptions {
+  /** Maximum number of rows; 1 to 1000, default 1. */
+  readonly limit?: number;
+}
+
 export interface LockOptions {
   /** Default "exclusive". "shared": others may read, none may write. */
   readonly mode?: "exclusive" | "shared";
@@ -185,6 +190,11 @@ export interface Transaction {
     binds?: readonly (Value | TypedValue)[],
     options?: QueryOptions & TransactionReadOptions,
   ): Promise<Page<R>>;
+  /**
+   * Locks the first rows of a SELECT by range or index that no other transaction has locked, and reads them: the next jobs of a queue (README, Natural
+   * queues). Locked rows are passed over, so the call waits for no lock. Empty = no row is free. Rows that this transaction has locked are found again.
+   */
+  lockNext<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: LockNextOptions): Promise<R[]>;
   /** Buffers; sent at the latest with the commit. */
   insert(table: string, row: object): void;
   /** Buffers the given columns of the row with this key. */

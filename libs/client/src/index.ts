@@ -11,6 +11,7 @@ export type {
   FollowOptions,
   IngestedMessage,
   IngestOptions,
+  LockNextOptions,
   LockOptions,
   MessagePage,
   Messages,

@@ -320,3 +320,29 @@ test("[TX4] read: shared by default, without a lock when asked, by key and in CQ
     modes,
   );
 });
+
+test("lockNext: own writes go first, one row unless a limit is given, typed rows", async () => {
+  const { cluster, db } = await withAlbum();
+  const row = {
+    key: { table: "albums", partition: [{ bigintValue: 9n }], clustering: [] },
+    columns: [{ name: "owner", value: { textValue: "bob" } }],
+  };
+  cluster.intercept("query", () => Promise.resolve({ rows: [row], nextPageToken: new Uint8Array() }));
+  const found = await cluster.clock.until(
+    db.runTransaction(ENTITY, async (txn) => {
+      txn.update("albums", { id: 7n, public_photos: 4 });
+      const rows = await txn.lockNext("SELECT * FROM albums WHERE id = ?", [9n]);
+      await txn.lockNext("SELECT * FROM albums WHERE id = ?", [9n], { limit: 20 });
+      return rows;
+    }),
+  );
+  assert.deepEqual(found, [{ id: 9n, owner: "bob" }]);
+  assert.deepEqual(cluster.operations(), ["start", "write", "query", "query", "commit"]);
+  assert.deepEqual(
+    cluster.requests(TransactionService.methods.Query).map(({ lock, limit }) => [lock, limit]),
+    [
+      ["READ_LOCK_NEXT", 1],
+      ["READ_LOCK_NEXT", 20],
+    ],
+  );
+});

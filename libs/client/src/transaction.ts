@@ -17,6 +17,7 @@ import type {
   CommitToken,
   Entity,
   Fields,
+  LockNextOptions,
   LockOptions,
   OpenTransaction,
   Page,
@@ -213,9 +214,8 @@ export class SessionTransaction implements OpenTransaction {
     options: QueryOptions & TransactionReadOptions = {},
   ): Promise<Page<R>> {
     const { directory } = this.#context;
-    const statement: CqlStatementInit = { text: cql, binds: bindMessages(cql, binds, (name) => directory.find(name)) };
     const request: QueryRequestInit = {
-      statement,
+      statement: this.#statement(cql, binds),
       limit: options.pageSize ?? PAGE_ROWS,
       pageToken: options.pageToken ?? new Uint8Array(),
       lock: readLockOf(options),
@@ -225,6 +225,20 @@ export class SessionTransaction implements OpenTransaction {
       rows: response.rows.map((row) => rowFromMessage(directory.known(row.key!.table), row) as R),
       next: response.nextPageToken.length === 0 ? undefined : response.nextPageToken,
     };
+  }
+
+  async lockNext<R extends object = Row>(
+    cql: string,
+    binds: readonly (Value | TypedValue)[] = [],
+    { limit = 1 }: LockNextOptions = {},
+  ): Promise<R[]> {
+    const { directory } = this.#context;
+    const response = await this.#ask("query", { statement: this.#statement(cql, binds), limit, lock: "READ_LOCK_NEXT" }, true);
+    return response.rows.map((row) => rowFromMessage(directory.known(row.key!.table), row) as R);
+  }
+
+  #statement(cql: string, binds: readonly (Value | TypedValue)[]): CqlStatementInit {
+    return { text: cql, binds: bindMessages(cql, binds, (name) => this.#context.directory.find(name)) };
   }
 
   insert(table: string, row: object): void {

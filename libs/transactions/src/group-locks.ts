@@ -38,6 +38,13 @@ export class GroupLocks {
     return this.#decided(transaction, key, this.#table.request(transaction, key, mode, deadlineMs, nowMs));
   }
 
+  /** Takes an exclusive lock if that needs no wait. False: others hold it or wait for it, and nothing was changed. */
+  tryAcquire(transaction: LockingTransaction, key: string, nowMs: number): boolean {
+    const { outcome } = this.#table.request(transaction, key, "exclusive", nowMs, nowMs);
+    assert(outcome === "granted" || outcome === "expired", "a request whose deadline is now neither waits nor closes a cycle");
+    return outcome === "granted";
+  }
+
   /** As `acquire`, of a shared lock on all keys that begin with `range`: those that are not there yet as well. */
   acquireRange(transaction: LockingTransaction, range: string, deadlineMs: number, nowMs: number): Promise<void> | undefined {
     return this.#decided(transaction, range, this.#table.requestRange(transaction, range, deadlineMs, nowMs));

@@ -5,7 +5,7 @@ export { IdleMarks } from "./idle-marks.ts";
 export { LargeCommits } from "./large-commits.ts";
 export { HELD_BYTES_MAX, TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
 export { TRANSACTION_METRICS } from "./metrics.ts";
-export { TransactionOperations, type RangeAnswer, type ReadLock } from "./operations.ts";
+export { TransactionOperations, type NextScan, type RangeAnswer, type ReadLock } from "./operations.ts";
 export { TransactionMemory, type TransactionOwner } from "./transaction-memory.ts";
 export type { TableWrite } from "./pending-rows.ts";
 export {

@@ -91,6 +91,9 @@ export const LARGE_COMMITS_LESS = 0.7;
 export const LARGE_RETRY_MS_MIN = 100;
 export const LARGE_RETRY_MS_MAX = 5_000;
 
+/** Rows of a range that `lockNext` reads together while it looks for one that is free. */
+export const LOCK_NEXT_PAGE_ROWS = 32;
+
 /** Bytes held by all open transactions of one coordinator, shared fairly by callers and their connections; above it OVERLOADED. */
 export const HELD_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes of one transaction that are not counted among them, since `openTransactionsMax` bounds them; most transactions hold less. */

@@ -5,12 +5,15 @@ import type { LockMode } from "@concord/locks";
 import {
   baseKeyOf,
   baseRowOf,
+  indexKeyOf,
+  inRange,
   indexFixesToken,
   indexKeysTouched,
   indexTableName,
   isSystemTable,
   keyText,
   partitionText,
+  type IndexDefinition,
   type IndexScan,
   type TableDefinition,
 } from "@concord/schema";
@@ -18,7 +21,7 @@ import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
 import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
-import { ANSWER_MARGIN_MS, PAGE_ROW_BYTES_MAX } from "./limits.ts";
+import { ANSWER_MARGIN_MS, LOCK_NEXT_PAGE_ROWS, PAGE_ROW_BYTES_MAX } from "./limits.ts";
 import { imageBytes } from "./merged-range.ts";
 import { approximateBytes, approximateImageBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
@@ -36,6 +39,12 @@ export interface RangeAnswer {
   readonly rows: readonly Row[];
   /** Where the next page begins after: a clustering key of the range's table. */
   readonly next: RowRange["after"];
+}
+
+/** A range of a table, or of one of its indexes. */
+export interface NextScan {
+  readonly index: IndexDefinition | undefined;
+  readonly range: RowRange;
 }
 
 /** How rows that are read by key are protected against writers until the transaction ends. */
@@ -155,6 +164,69 @@ export class TransactionOperations {
   }
 
   /**
+   * The first rows found by all scans, in the order of the first, that no other transaction has locked: locked exclusively and read, at most
+   * `limit`. Others are passed over, and neither the range nor the index partition is locked: the only wait is for storage. A row is checked again
+   * under its lock; one that the scans no longer find stays locked until the transaction ends.
+   */
+  async lockNext(definition: TableDefinition, scans: readonly NextScan[], limit: number): Promise<Row[]> {
+    const [first] = scans;
+    assert(first !== undefined && limit > 0, "rows are looked for somewhere");
+    this.#transaction.requireOpen();
+    if (definition.kind === "plain") throw usePlainWrite(definition.name);
+    for (const { index, range } of scans) {
+      if (index !== undefined && !indexFixesToken(definition, index)) throw crossGroup(definition, index);
+      this.#requireOwn({ table: definition.name, partition: range.partition, clustering: [] });
+    }
+    const rows: Row[] = [];
+    // The transaction's operations run one after another: it writes nothing meanwhile.
+    const pending = this.#pendingOf(definition, first);
+    let { after } = first.range;
+    do {
+      const part = { ...first.range, limit: LOCK_NEXT_PAGE_ROWS, ...(after === undefined ? {} : { after }) };
+      const page = await this.#range(part, pending);
+      for (const { key } of page.rows) {
+        const row = await this.#lockFree(definition, first.index === undefined ? key : baseKeyOf(definition, first.index, key), scans);
+        if (row !== undefined) rows.push(row);
+        if (rows.length === limit) return rows;
+      }
+      after = page.next;
+    } while (after !== undefined);
+    return rows;
+  }
+
+  async #lockFree(definition: TableDefinition, key: RowKey, scans: readonly NextScan[]): Promise<Row | undefined> {
+    const text = keyText(key);
+    const { clock, locks } = this.#context;
+    // One that ended meanwhile takes no further lock: its locks are released already.
+    this.#transaction.requireOpen();
+    if (!locks.tryAcquire(this.#transaction, text, clock.monotonicMs())) return undefined;
+    const image = await this.#committed(key, text);
+    this.#transaction.requireOpen();
+    assert(locks.holds(this.#transaction.id, text, "exclusive"), "TX4: a row is taken under its exclusive lock");
+    const row = this.#view(text, image);
+    if (row === undefined) return undefined;
+    const isFound = ({ index, range }: NextScan): boolean => {
+      const found = index === undefined ? key : indexKeyOf(definition, index, row);
+      return found !== undefined && inRange(range, found);
+    };
+    return scans.every(isFound) ? row : undefined;
+  }
+
+  /** Own writes, over what is committed. */
+  #pendingOf(definition: TableDefinition, { index, range }: NextScan): readonly RowImage[] {
+    const { pending } = this.#transaction;
+    return index === undefined
+      ? pending.imagesOfTable(range.table)
+      : pending.imagesOfIndex(definition, index, (text) => this.#heldImage(text));
+  }
+
+  #heldImage(text: string): RowImage {
+    const image = this.#transaction.held.get(text);
+    assert(image !== undefined, "a row with indexes was read under its lock");
+    return image;
+  }
+
+  /**
    * Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). Undefined: done. Of the `last` ones,
    * which are committed at once, OVERLOADED before any work when they are too many bytes for now (`LargeCommits`).
    */
@@ -253,13 +325,7 @@ export class TransactionOperations {
 
   async #lockScan(definition: TableDefinition, { index, range }: IndexScan): Promise<void> {
     if (!indexFixesToken(definition, index)) {
-      throw new ConcordError(
-        "INDEX_CROSS_GROUP",
-        `index ${index.name} of ${definition.name} spans groups; query it outside the transaction`,
-        {
-          metadata: { table: definition.name, index: index.name },
-        },
-      );
+      throw crossGroup(definition, index);
     }
     this.#requireOwn({ table: definition.name, partition: range.partition, clustering: [] });
     const wait = this.#acquire(partitionText(range.table, range.partition), "shared");
@@ -267,15 +333,10 @@ export class TransactionOperations {
   }
 
   #scan(definition: TableDefinition, { index, range }: IndexScan): ReturnType<CommittedRows["range"]> {
-    const { pending, held, id } = this.#transaction;
+    const { id } = this.#transaction;
     const isLocked = this.#context.locks.holds(id, partitionText(range.table, range.partition), "shared");
     assert(isLocked, "TXD6: an index partition is scanned under its lock");
-    const committedOf = (text: string): RowImage => {
-      const image = held.get(text);
-      assert(image !== undefined, "a row with indexes was read under its lock");
-      return image;
-    };
-    return this.#range(range, pending.imagesOfIndex(definition, index, committedOf));
+    return this.#range(range, this.#pendingOf(definition, { index, range }));
   }
 
   /** All base rows one scan finds, bounded by the rows a transaction may read. */
@@ -403,6 +464,11 @@ export class TransactionOperations {
     }
     throw groupMismatch(key, transaction.entityKey, settings.group);
   }
+}
+
+function crossGroup(definition: TableDefinition, index: IndexDefinition): ConcordError {
+  const text = `index ${index.name} of ${definition.name} spans groups; query it outside the transaction`;
+  return new ConcordError("INDEX_CROSS_GROUP", text, { metadata: { table: definition.name, index: index.name } });
 }
 
 function groupMismatch(key: RowKey, entity: RowKey | undefined, group: string): ConcordError {

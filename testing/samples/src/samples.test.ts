@@ -1,4 +1,4 @@
-// The samples of README.md, each in a folder of its own and twice, on the Node of the system and on the pinned one. The data is new for each Node.
+// The samples of README.md and of the client's, each in a folder of its own and twice, on the Node of the system and on the pinned one. The data is new for each Node.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,11 +9,13 @@ import { type Constellation, ONE_PROCESS, startConstellation } from "@concord/co
 import { requireInstalled } from "./installed.ts";
 import { type LocalRegistry, startLocalRegistry } from "./local-registry.ts";
 import { type Outputs, pathWithout, runSamples } from "./run-samples.ts";
-import { patternOf, samplesIn } from "./sample.ts";
+import { patternOf, sampleOf, samplesIn } from "./sample.ts";
 
 const CLONE = resolve(import.meta.dirname, "../../..");
 const OLDEST_MAJOR = 20;
 const README = samplesIn(readFileSync(join(CLONE, "README.md"), "utf8"));
+const QUEUE = sampleOf(readFileSync(join(CLONE, "libs/client/README.md"), "utf8"), "Natural queues");
+const SAMPLES = [...README.samples, QUEUE];
 
 /** The `node` that a stranger's shell finds. */
 function systemNode(): string {
@@ -41,7 +43,11 @@ for (const node of [systemNode(), process.execPath]) {
       constellation = await startConstellation({ dataFolder, portBase: "free", members: ONE_PROCESS });
       const samples = join(folder, "samples");
       mkdirSync(samples);
-      outputs = await runSamples(README, { folder: samples, node, clone: CLONE, dataFolder, registry: registry.url, constellation }, 2);
+      outputs = await runSamples(
+        { ...README, samples: SAMPLES },
+        { folder: samples, node, clone: CLONE, dataFolder, registry: registry.url, constellation },
+        2,
+      );
     });
 
     after(async () => {
@@ -50,8 +56,8 @@ for (const node of [systemNode(), process.execPath]) {
       rmSync(folder, { recursive: true, force: true });
     });
 
-    for (const { file, output } of README.samples) {
-      test(`${file}: run twice: says what the README shows`, () => {
+    for (const { file, output } of SAMPLES) {
+      test(`${file}: run twice: says what its README shows`, () => {
         for (const said of outputs.get(file)!) assert.match(said, patternOf(output));
       });
     }

@@ -1,11 +1,11 @@
 import type { CqlStatement } from "@concord/protos-common";
 import type { TransactionService } from "@concord/protos-txn";
-import { required, rowToWire } from "@concord/rows-wire";
+import { malformed, required, rowToWire } from "@concord/rows-wire";
 import type { Row } from "@concord/ports";
 import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
 import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
-import type { ReadLock, TableWrite, TransactionOperations } from "@concord/transactions";
+import type { NextScan, ReadLock, TableWrite, TransactionOperations } from "@concord/transactions";
 import type { Context } from "../context.ts";
 import { tablesOf } from "../schema/parsed-statements.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
@@ -17,6 +17,7 @@ export function queryHandler(coordinator: Context): Handler<TransactionService, 
     inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       const limit = checkedLimit(request.limit);
       const { planned, catalogue } = await plannedStatement(coordinator, request.statement, 0n);
+      if (request.lock === "READ_LOCK_NEXT") return lockNext(planned, catalogue, operations, { limit, pageToken: request.pageToken });
       if (planned.kind === "write" || planned.kind === "batch") {
         await operations.write(writesOfPlan(planned, catalogue));
         return { rows: [], nextPageToken: new Uint8Array() };
@@ -85,6 +86,23 @@ async function runRead(
   const left = remaining === undefined ? undefined : remaining - found.rows.length;
   const next = found.next === undefined || left === 0 ? undefined : { after: found.next, remaining: left };
   return answer(found.rows, coordinator.pageTokens.issue(query, next));
+}
+
+/** The first rows of a range or an index query that are free: locked exclusively. */
+async function lockNext(
+  planned: ReadPlan | WritePlan,
+  catalogue: SchemaCatalogue,
+  operations: TransactionOperations,
+  { limit, pageToken }: Omit<Page, "lock">,
+): Promise<AnswerOf<TransactionService, "Query">> {
+  if (planned.kind !== "read-range" && planned.kind !== "read-index") {
+    throw malformed("READ_LOCK_NEXT takes a SELECT by range or index; a row whose full key is known is locked with Lock");
+  }
+  if (pageToken.length > 0) throw malformed("READ_LOCK_NEXT has no pages: repeat the query, locked rows are passed over");
+  const scans: readonly NextScan[] = planned.kind === "read-range" ? [{ index: undefined, range: planned.range }] : planned.scans;
+  const rows = await operations.lockNext(tableOf(catalogue, planned.table), scans, Math.min(limit, planned.limit ?? limit));
+  const columns = new Set(planned.columns);
+  return { rows: rows.map((row) => rowToWire(row, columns)), nextPageToken: new Uint8Array() };
 }
 
 function runRanged(

@@ -15,6 +15,7 @@ export function readHandler(coordinator: Context): Handler<TransactionService, "
   return async (request, context) =>
     inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       if (request.keys.length === 0 && request.range === null) throw malformed("neither keys nor a range are given");
+      if (request.lock === "READ_LOCK_NEXT") throw malformed("READ_LOCK_NEXT is for Query");
       const rows = request.keys.length === 0 ? [] : await readKeys(coordinator, request, operations);
       const range = request.range === null ? NO_RANGE : await readRange(coordinator, request, operations);
       return { rows, ...range };
