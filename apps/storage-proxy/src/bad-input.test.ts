@@ -206,6 +206,12 @@ const WRITES: readonly BadCall[] = [
     "MALFORMED_REQUEST",
   ),
   bad("RowsService/Write", "a key column set", { write: insert([column("at", bigint(2))]) }, "MALFORMED_REQUEST"),
+  bad(
+    "RowsService/Write",
+    "a row of a plain table that must be new",
+    { write: { kind: "WRITE_KIND_INSERT_NEW", key: KEY, columns: [column("body", text("x"))] } },
+    "USE_TRANSACTION",
+  ),
   bad("RowsService/Write", "an update of nothing", { write: { kind: "WRITE_KIND_UPDATE", key: KEY, columns: [] } }, "MALFORMED_REQUEST"),
   bad(
     "RowsService/Write",

@@ -365,6 +365,36 @@ const CASES: readonly Case[] = [
     code: "TABLE_UNKNOWN",
     request: inside({ writes: [write("INSERT", { table: "nothing", partition: [{ bigintValue: 1n }] })] }),
   },
+  {
+    method: "Write",
+    what: "a row that must be new and exists",
+    code: "PRECONDITION_FAILED",
+    request: inside({ writes: [write("INSERT", photoKey(1, 1)), write("INSERT_NEW", albumKey(1))] }),
+  },
+  {
+    method: "Write",
+    what: "a row of a plain table that must be new",
+    code: "USE_TRANSACTION",
+    request: inside({ writes: [write("INSERT_NEW", { table: "views", partition: [{ bigintValue: 1n }] })] }),
+  },
+  {
+    method: "Commit",
+    what: "a row that must be new and exists",
+    code: "PRECONDITION_FAILED",
+    request: inside({ writes: [write("INSERT", photoKey(1, 1)), write("INSERT_NEW", albumKey(1))] }),
+  },
+  {
+    method: "Query",
+    what: "INSERT IF NOT EXISTS of a row that exists",
+    code: "PRECONDITION_FAILED",
+    request: inside(statement("INSERT INTO albums (id, photos) VALUES (1, 9) IF NOT EXISTS")),
+  },
+  {
+    method: "Query",
+    what: "INSERT IF NOT EXISTS of a plain table",
+    code: "USE_TRANSACTION",
+    request: inside(statement("INSERT INTO views (id, seen) VALUES (1, 9) IF NOT EXISTS")),
+  },
   { method: "Rollback", what: "no operation", code: "MALFORMED_REQUEST", request: () => ({}) },
   { method: "ResolveOutcome", what: "id of no bytes", code: "MALFORMED_REQUEST", request: () => ({ key: albumKey(1) }) },
   { method: "ResolveOutcome", what: "no key", code: "MALFORMED_REQUEST", request: (turn) => ({ transactionId: id(turn) }) },
@@ -399,6 +429,18 @@ const CASES: readonly Case[] = [
       transactionId: id(turn),
       writes: [write("INSERT", albumKey(3)), ...many(8, (at) => write("INSERT", albumKey(at + 10)))],
     }),
+  },
+  {
+    method: "Execute",
+    what: "a row that must be new and exists",
+    code: "PRECONDITION_FAILED",
+    request: (turn) => ({ transactionId: id(turn), writes: [write("INSERT_NEW", photoKey(7, 1)), write("INSERT_NEW", photoKey(7, 0))] }),
+  },
+  {
+    method: "Execute",
+    what: "INSERT IF NOT EXISTS of a row that exists",
+    code: "PRECONDITION_FAILED",
+    request: (turn) => ({ transactionId: id(turn), ...statement("INSERT INTO photos (album, photo) VALUES (7, 0) IF NOT EXISTS") }),
   },
   {
     method: "Execute",
@@ -492,6 +534,7 @@ before(async () => {
   client = fixture.connect();
   await client.createTables();
   await client.unary("Execute", { transactionId: fixture.id(), writes: [write("INSERT", albumKey(1), { photos: { intValue: 0 } })] });
+  await client.unary("Execute", { transactionId: fixture.id(), writes: [write("INSERT", photoKey(7, 0))] });
   farAlbum = await albumOfAnotherGroup();
   await settle();
 });

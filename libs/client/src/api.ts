@@ -26,6 +26,8 @@ export interface Entity {
 /** One change of one row. */
 export type Write =
   | { readonly insert: string; readonly row: Fields }
+  /** PRECONDITION_FAILED when the row exists. Of transactional tables. */
+  | { readonly insertNew: string; readonly row: Fields }
   | { readonly update: string; readonly row: Fields }
   | { readonly delete: string; readonly key: Fields };
 
@@ -197,6 +199,8 @@ export interface Transaction {
   lockNext<R extends object = Row>(cql: string, binds?: readonly (Value | TypedValue)[], options?: LockNextOptions): Promise<R[]>;
   /** Buffers; sent at the latest with the commit. */
   insert(table: string, row: object): void;
+  /** As `insert`, of a row that must not exist: else the transaction fails with PRECONDITION_FAILED, at the latest at its commit. */
+  insertNew(table: string, row: object): void;
   /** Buffers the given columns of the row with this key. */
   update(table: string, row: object): void;
   delete(table: string, key: Fields): void;
@@ -384,6 +388,8 @@ export interface ConcordClient {
   /** Writes one row: of a plain table at a storage-proxy, of a transactional one as a one-statement transaction (TX8). */
   write(write: Write, options?: CallOptions): Promise<WriteResult>;
   insert(table: string, row: object, options?: CallOptions): Promise<WriteResult>;
+  /** Inserts a row of a transactional table that must not exist: else PRECONDITION_FAILED. Of two at once one succeeds. */
+  insertNew(table: string, row: object, options?: CallOptions): Promise<CommitToken>;
   update(table: string, row: object, options?: CallOptions): Promise<WriteResult>;
   delete(table: string, key: Fields, options?: CallOptions): Promise<WriteResult>;
   /**

@@ -222,6 +222,10 @@ export class RoutingClient implements ConcordClient {
     return this.write({ insert: table, row: row as Fields }, options);
   }
 
+  insertNew(table: string, row: object, options: CallOptions = {}): Promise<CommitToken> {
+    return this.execute([{ insertNew: table, row: row as Fields }], options);
+  }
+
   update(table: string, row: object, options: CallOptions = {}): Promise<WriteResult> {
     return this.write({ update: table, row: row as Fields }, options);
   }

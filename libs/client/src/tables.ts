@@ -7,6 +7,7 @@ import {
   type RowRangeInit,
   type RowWriteInit,
   type Row as WireRow,
+  type WriteKind,
 } from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
 import type { Fields, Range, Row, Write } from "./api.ts";
@@ -114,20 +115,22 @@ export function tokenOfFields(table: Table, fields: object): bigint {
 
 export function writeMessage(table: Table, write: Write): RowWriteInit {
   if ("delete" in write) return deleteMessage(table, write.key);
-  return rowMessage(table, "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_UPDATE", write.row);
+  if ("update" in write) return rowMessage(table, "WRITE_KIND_UPDATE", write.row);
+  return rowMessage(table, "insert" in write ? "WRITE_KIND_INSERT" : "WRITE_KIND_INSERT_NEW", write.row);
 }
 
 export function deleteMessage(table: Table, key: Fields): RowWriteInit {
   return { kind: "WRITE_KIND_DELETE", key: exactKeyMessage(table, key), columns: [] };
 }
 
-export function rowMessage(table: Table, kind: "WRITE_KIND_INSERT" | "WRITE_KIND_UPDATE", given: object): RowWriteInit {
+export function rowMessage(table: Table, kind: Exclude<WriteKind, "WRITE_KIND_DELETE">, given: object): RowWriteInit {
   const row = foldedFields(table, given);
   return { kind, key: keyMessage(table, row), columns: columnMessages(table, row) };
 }
 
 export function tableNameOf(write: Write): string {
   if ("insert" in write) return write.insert;
+  if ("insertNew" in write) return write.insertNew;
   return "update" in write ? write.update : write.delete;
 }
 

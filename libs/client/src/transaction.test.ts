@@ -346,3 +346,41 @@ test("lockNext: own writes go first, one row unless a limit is given, typed rows
     ],
   );
 });
+
+test("insertNew: in a transaction, alone and in CQL: the server decides; a refusal is not repeated", async () => {
+  const { cluster, db } = await withAlbum();
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, async (txn) => {
+      txn.insertNew("albums", { id: 7n, owner: "ann" });
+      await Promise.resolve();
+    }),
+  );
+  await cluster.clock.until(db.insertNew("albums", { id: 8n }));
+  await cluster.clock.until(db.execute([{ insertNew: "albums", row: { id: 7n } }]));
+  const kinds = [TransactionService.methods.Commit, TransactionService.methods.Execute].flatMap((method) =>
+    cluster.requests(method).flatMap(({ writes }) => writes.map(({ kind }) => kind)),
+  );
+  assert.deepEqual(kinds, ["WRITE_KIND_INSERT_NEW", "WRITE_KIND_INSERT_NEW", "WRITE_KIND_INSERT_NEW"]);
+  cluster.calls.length = 0;
+  cluster.fail("execute", "PRECONDITION_FAILED");
+  const error = await failure(cluster.clock.until(db.insertNew("albums", { id: 7n })));
+  assert.deepEqual([error.code, error.applied, error.retryable], ["PRECONDITION_FAILED", "no", false]);
+  assert.deepEqual(cluster.operations(), ["execute"]);
+});
+
+test("commit: refused for what it writes: the transaction is rolled back at once, its locks do not wait for the idle limit", async () => {
+  const { cluster, db } = await withAlbum();
+  for (const code of ["PRECONDITION_FAILED", "GROUP_MISMATCH"] as const) {
+    cluster.calls.length = 0;
+    cluster.fail("commit", code);
+    let runs = 0;
+    const work = db.runTransaction(ENTITY, async (txn) => {
+      runs += 1;
+      txn.insertNew("albums", { id: 7n });
+      await Promise.resolve();
+    });
+    assert.equal((await failure(cluster.clock.until(work))).code, code);
+    await cluster.clock.until(db.read("albums", { id: 7n }));
+    assert.deepEqual([cluster.operations().slice(0, 3), runs], [["start", "commit", "rollback"], 1]);
+  }
+});

@@ -12,7 +12,7 @@ import {
   type StartResponse,
 } from "@concord/protos-txn";
 import type { CallRequest, CallResponse, OperationName, SessionClient } from "@concord/rpc";
-import { newTimeIdBytes, toHex, type Span } from "@concord/runtime";
+import { ConcordError, newTimeIdBytes, toHex, type Span } from "@concord/runtime";
 import type {
   CommitToken,
   Entity,
@@ -245,6 +245,10 @@ export class SessionTransaction implements OpenTransaction {
     this.#write(rowMessage(this.#context.directory.known(table), "WRITE_KIND_INSERT", row));
   }
 
+  insertNew(table: string, row: object): void {
+    this.#write(rowMessage(this.#context.directory.known(table), "WRITE_KIND_INSERT_NEW", row));
+  }
+
   update(table: string, row: object): void {
     this.#write(rowMessage(this.#context.directory.known(table), "WRITE_KIND_UPDATE", row));
   }
@@ -292,6 +296,7 @@ export class SessionTransaction implements OpenTransaction {
     // Refused before anything of the commit was sent.
     if (this.owns(thrown)) throw thrown;
     const error = this.#own(this.#refused(thrown));
+    if (thrown instanceof ConcordError && thrown.kind === "rejected") this.#rollbackRefused();
     if (error.applied === "no") throw error;
     return this.#resolve(error);
   }
@@ -305,6 +310,11 @@ export class SessionTransaction implements OpenTransaction {
     } catch {
       // The server ends an idle transaction by itself (TX10); nothing of it can be committed any more.
     }
+  }
+
+  /** A commit that was refused for what it writes leaves the transaction open: without this its locks would stay until the idle limit. */
+  #rollbackRefused(): void {
+    this.#call("rollback", { operation: this.#nextOperation() }).catch(() => undefined);
   }
 
   /** Opens at the master; at the coordinator that serves the group instead, when that one does not answer (TX18, TX19). */

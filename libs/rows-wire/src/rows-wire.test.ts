@@ -39,6 +39,9 @@ test("writes: kinds by name; a write without one, a delete with columns or a mut
   assert.equal(mutationFromWire({ write: remove, timestampUs: 7n }).kind, "delete");
   assert.throws(() => mutationFromWire({ write: { ...remove, columns }, timestampUs: 7n }), /a delete has columns/);
   assert.throws(() => mutationFromWire({ write: remove, timestampUs: 0n }), /no timestamp/);
+  const isNew = { kind: "WRITE_KIND_INSERT_NEW" as const, key, columns };
+  assert.equal(writeFromWire(isNew).kind, "insert-new");
+  assert.throws(() => mutationFromWire({ write: isNew, timestampUs: 7n }), /a mutation has a condition/);
 });
 
 test("images: tombstones, timestamps and markers survive; blobs share nothing with the frame", () => {

@@ -100,7 +100,7 @@ function writeOf(context: Context, write: Write): RowWrite {
   const { table } = write;
   switch (write.kind) {
     case "insert":
-      return { kind: "insert", table, ...insertParts(context, definition, write) };
+      return { kind: write.ifNotExists ? "insert-new" : "insert", table, ...insertParts(context, definition, write) };
     case "update": {
       const columns = write.assignments.map((assignment) => columnWrite(context, definition, assignment));
       return { kind: "update", table, key: keyFromColumns(definition, keyValues(context, definition, write)), columns };

@@ -54,6 +54,7 @@ const value = fc.option(fc.constantFrom("1", "2", "3"), { nil: null });
 const columns = fc.dictionary(fc.constantFrom("a", "b", "c"), value, { maxKeys: 3 });
 const writeOfAnyKind = fc.oneof(
   columns.map((given) => write("insert", given)),
+  columns.map((given) => write("insert-new", given)),
   columns.map((given) => write("update", given)),
   fc.constant(write("delete")),
 );
@@ -73,7 +74,9 @@ function seen(image: RowImage): unknown {
 function oneByOne(image: RowImage, given: readonly RowWrite[], firstUs: TimestampUs): RowImage {
   return given.reduce((merged, { kind, key, columns: set }, at) => {
     const timestampUs = plusUs(firstUs, BigInt(at));
-    return applied(merged, [kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: set, timestampUs }]);
+    return applied(merged, [
+      kind === "delete" ? { kind, key, timestampUs } : { kind: kind === "update" ? kind : "insert", key, columns: set, timestampUs },
+    ]);
   }, image);
 }
 

@@ -24,7 +24,7 @@ export function netMutations(writes: readonly RowWrite[], timestampUs: Timestamp
       cells.clear();
       continue;
     }
-    if (write.kind === "insert") inserted = true;
+    if (write.kind !== "update") inserted = true;
     for (const { column, value } of write.columns) cells.set(column, value);
   }
   const key = first.key;

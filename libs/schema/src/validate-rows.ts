@@ -47,6 +47,7 @@ export function validateWrite(definition: TableDefinition, write: RowWrite): Row
     throw malformed(definition, "a delete removes the whole row and takes no columns; set columns to null with an update");
   }
   if (write.kind === "update" && write.columns.length === 0) throw malformed(definition, "an update sets at least one column");
+  if (write.kind === "insert-new" && definition.kind === "plain") throw conditionOnPlain(definition);
   const columns = checkedColumns(definition, write.columns);
   return key === write.key && columns === write.columns ? write : { kind: write.kind, table: definition.name, key, columns };
 }
@@ -165,6 +166,17 @@ function planOf(definition: TableDefinition): ColumnPlan {
 
 function sameTable(definition: TableDefinition, table: string): void {
   if (table !== definition.name) throw malformed(definition, `the key or write names table ${table}`);
+}
+
+/** A plain table has no locks: two writers would both find the row absent. */
+function conditionOnPlain({ name }: TableDefinition): ConcordError {
+  return new ConcordError(
+    "USE_TRANSACTION",
+    `${name} is a plain table: only a row of a transactional one can be inserted on the condition that it is new`,
+    {
+      metadata: { table: name },
+    },
+  );
 }
 
 function malformed(definition: TableDefinition, what: string): ConcordError {

@@ -11,13 +11,13 @@ import { encodeMutation } from "@concord/rows";
 import { payloadOf, requireSamePayload } from "./digest.ts";
 import { outcomeMutations, outcomesIn, OUTCOME_SLICE_MS } from "./outcome-rows.ts";
 import { withWrites } from "./pending-rows.ts";
-import { albumKey, ALBUMS, checksum, insert, int, START_MS, text, TestFixture, update } from "./test/fixture.ts";
+import { albumKey, ALBUMS, checksum, insert, int, START_MS, text, TestFixture, update, write } from "./test/fixture.ts";
 
 const KEY = albumKey(1);
 const COMMIT_US = timestampUsOf(100n);
 
 const cells = fc.dictionary(fc.constantFrom("title", "public_photos"), fc.option(fc.integer({ min: 0, max: 9 }), { nil: null }));
-const aWrite = fc.record({ kind: fc.constantFrom("insert" as const, "update" as const, "delete" as const), cells });
+const aWrite = fc.record({ kind: fc.constantFrom("insert" as const, "insert-new" as const, "update" as const, "delete" as const), cells });
 
 function writeOf({ kind, cells: columns }: { kind: RowWrite["kind"]; cells: Record<string, number | null> }): RowWrite {
   const shown = kind === "delete" ? [] : Object.entries(columns);
@@ -54,6 +54,7 @@ test("[TXD7] digest: other kind, key, column, value or order: another digest; th
   const base = [insert(KEY, { title: text("a"), public_photos: int(1) }), update(albumKey(2), { title: text("b") })];
   const others = [
     [update(KEY, { title: text("a"), public_photos: int(1) }), base[1]!],
+    [write("insert-new", KEY, { title: text("a"), public_photos: int(1) }), base[1]!],
     [insert(albumKey(3), { title: text("a"), public_photos: int(1) }), base[1]!],
     [insert(KEY, { title: text("a"), public_photos: int(2) }), base[1]!],
     [insert(KEY, { title: text("a"), public_photos: null }), base[1]!],
@@ -80,6 +81,8 @@ test("[TXD7] digest: of an outcome from before digests were hashes: the same wri
   const other = payloadOf([insert(KEY, { title: text("b") })]);
   assert.throws(() => requireSamePayload(earlier, other, checksum), { code: "IDEMPOTENCY_MISMATCH" });
   assert.throws(() => requireSamePayload(0n, other, checksum), { code: "IDEMPOTENCY_MISMATCH" });
+  const isNew = payloadOf([write("insert-new", KEY, { title: text("a") })]);
+  assert.throws(() => requireSamePayload(earlier, isNew, checksum), { code: "IDEMPOTENCY_MISMATCH" });
 });
 
 test("[TXD7] outcome rows: one per slice of the ids' time, with all of them; golden bytes", () => {

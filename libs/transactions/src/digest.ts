@@ -24,7 +24,7 @@ export function payloadOf(writes: readonly TableWrite[]): Payload {
 /** IDEMPOTENCY_MISMATCH unless the id came with the payload of digest `known` before. */
 export function requireSamePayload(known: bigint, { writes, digest }: Payload, checksum: Checksum): void {
   if (known === digest) return;
-  const isEarlierForm = known !== NO_WRITES && (known & BigInt(HASHED)) === 0n;
+  const isEarlierForm = known !== NO_WRITES && (known & BigInt(HASHED)) === 0n && writes.every(({ write }) => write.kind !== "insert-new");
   if (isEarlierForm && known === earlierDigestOf(writes, checksum)) return;
   throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
 }
@@ -44,9 +44,10 @@ function digestOf(writes: readonly TableWrite[]): bigint {
 function earlierDigestOf(writes: readonly TableWrite[], checksum: Checksum): bigint {
   const writer = new ByteWriter(512);
   for (const { write } of writes) {
-    const { kind, key } = write;
+    const { kind, key, columns } = write;
     const timestampUs = TIMESTAMP_ZERO;
-    writer.bytes(encodeMutation(kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns: write.columns, timestampUs }));
+    assert(kind !== "insert-new", "no digest of the earlier form is of a row that must be new");
+    writer.bytes(encodeMutation(kind === "delete" ? { kind, key, timestampUs } : { kind, key, columns, timestampUs }));
   }
   const bytes = writer.finish();
   assert(bytes.length < HASHED, "a digest of the earlier form is known by its length");

@@ -191,6 +191,7 @@ export class TransactionOperations {
       }
       after = page.next;
     } while (after !== undefined);
+    assert(rows.length < limit, "the scan goes on until as many rows are locked as were asked for");
     return rows;
   }
 
@@ -222,13 +223,14 @@ export class TransactionOperations {
 
   #heldImage(text: string): RowImage {
     const image = this.#transaction.held.get(text);
-    assert(image !== undefined, "a row with indexes was read under its lock");
+    assert(image !== undefined, "a row that is written was read under its lock");
     return image;
   }
 
   /**
    * Buffers writes; locks their rows, and the index partitions they touch, against others (TX4, TXD6). Undefined: done. Of the `last` ones,
-   * which are committed at once, OVERLOADED before any work when they are too many bytes for now (`LargeCommits`).
+   * which are committed at once, OVERLOADED before any work when they are too many bytes for now (`LargeCommits`). PRECONDITION_FAILED when a row
+   * that must be new exists: none of the writes is buffered, their rows stay locked.
    */
   write(writes: readonly TableWrite[], stage: "more" | "last" = "more"): Promise<void> | undefined {
     const transaction = this.#transaction;
@@ -279,6 +281,8 @@ export class TransactionOperations {
 
   /** Nothing fails once the index partitions are locked: a write that was refused leaves nothing behind. */
   #buffer(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
+    assert(texts.length === writes.length, "a write has its row's text");
+    if (writes.some(({ write }) => write.kind === "insert-new")) this.#requireNew(writes, texts);
     const add = (): void => {
       for (let at = 0; at < writes.length; at += 1) this.#transaction.pending.add(texts[at]!, writes[at]!);
       assert(this.#transaction.pending.size <= this.#transaction.writeCount, "TX4: every row that is written was counted");
@@ -286,6 +290,20 @@ export class TransactionOperations {
     if (writes.some(({ definition }) => scannableTables(definition).size > 0)) return this.#lockIndexes(writes, texts).then(add);
     add();
     return undefined;
+  }
+
+  /** Each row that must be new is absent under its lock, as the writes before leave it. PRECONDITION_FAILED. */
+  #requireNew(writes: readonly TableWrite[], texts: readonly string[]): void {
+    const rows = new Map<string, PendingRow>();
+    for (let at = 0; at < writes.length; at += 1) {
+      const { definition, write } = writes[at]!;
+      const text = texts[at]!;
+      const row = rows.get(text) ?? this.#transaction.pending.copyOf(text) ?? { definition, key: write.key, writes: [] };
+      if (write.kind === "insert-new" && liveRow(withWrites(this.#heldImage(text), row, PENDING_US)) !== undefined)
+        throw rowExists(write.key);
+      row.writes.push(write);
+      rows.set(text, row);
+    }
   }
 
   /** The index partitions that the rows will have touched once these writes are buffered too. */
@@ -498,6 +516,13 @@ function scannableTables(definition: TableDefinition): ReadonlySet<string> {
     SCANNABLE.set(definition, tables);
   }
   return tables;
+}
+
+function rowExists(key: RowKey): ConcordError {
+  const shown = shownKey(keyText(key));
+  return new ConcordError("PRECONDITION_FAILED", `row ${shown} exists, and was to be inserted as a new one`, {
+    metadata: { table: key.table, key: shown },
+  });
 }
 
 function usePlainWrite(table: string): ConcordError {

@@ -144,7 +144,7 @@ export function withWrites(committed: RowImage, { writes }: PendingRow, timestam
   let isChanged = from > 0;
   for (let at = from; at < writes.length; at += 1) {
     const { kind, columns } = writes[at]!;
-    isInserted ||= kind === "insert";
+    isInserted ||= kind !== "update";
     isChanged ||= isInserted || columns.length > 0;
     for (const { column, value } of columns) cells.set(column, { timestampUs, value });
   }

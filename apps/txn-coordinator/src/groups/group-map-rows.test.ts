@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryRowStore } from "@concord/port-contracts";
 import type { CellImage, RowImage, RowPage } from "@concord/ports";
+import { mutationOf } from "@concord/rows-wire";
 import { timestampUsOf } from "@concord/runtime";
 import { evenGroupMap, readGroupMap } from "@concord/schema";
 import { groupMapWrites } from "./group-map-rows.ts";
@@ -27,6 +28,6 @@ function viewed(cell: CellImage): CellImage {
 test("[TX2] group map: tokens that are views of larger memory: the ranges as they were written, the same at every coordinator", async () => {
   const rows = new RowsInBuffers();
   const map = evenGroupMap(6, ["a", "b", "c"]);
-  await rows.apply(groupMapWrites(map).map(({ write }) => ({ ...write, timestampUs: timestampUsOf(1n) })));
+  await rows.apply(groupMapWrites(map).map(({ write }) => mutationOf(write, timestampUsOf(1n))));
   assert.deepEqual(await readGroupMap(rows, 1000), { version: map.version, groups: map.groups });
 });

@@ -311,7 +311,11 @@ export const photoKey = (album: number, photo: number): object => ({
   clustering: [wire(bigint(photo))],
 });
 
-export function write(kind: "INSERT" | "UPDATE" | "DELETE", key: object, columns: Readonly<Record<string, object>> = {}): object {
+export function write(
+  kind: "INSERT" | "INSERT_NEW" | "UPDATE" | "DELETE",
+  key: object,
+  columns: Readonly<Record<string, object>> = {},
+): object {
   return { kind: `WRITE_KIND_${kind}`, key, columns: Object.entries(columns).map(([name, value]) => ({ name, value })) };
 }
 

@@ -71,6 +71,7 @@ export interface Insert {
   readonly kind: "insert";
   readonly table: string;
   readonly assignments: readonly Assignment[];
+  readonly ifNotExists: boolean;
   readonly timestamp: Term | undefined;
 }
 

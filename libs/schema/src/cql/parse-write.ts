@@ -33,10 +33,19 @@ export function insertStatement(cursor: Cursor): Insert {
   expectSymbol(cursor, ")");
   if (terms.length !== columns.length) throw syntaxError(at, `${columns.length} columns and ${terms.length} values`);
   if (isSymbol(peek(cursor), ",")) throw unsupported(here(cursor), "INSERT of several rows", "use a BATCH");
-  refuseIf(cursor);
+  const ifNotExists = acceptIfNotExists(cursor);
   const timestamp = usingTimestamp(cursor);
   const assignments = columns.map((column, index) => ({ column, term: terms[index]! }));
-  return { kind: "insert", table, assignments, timestamp };
+  return { kind: "insert", table, assignments, ifNotExists, timestamp };
+}
+
+/** The one condition there is: under the row's lock it needs no read by the caller. */
+function acceptIfNotExists(cursor: Cursor): boolean {
+  const at = here(cursor);
+  if (!acceptWord(cursor, "if")) return false;
+  if (!isWord(peek(cursor), "not")) throw useTransaction(at);
+  expectWords(cursor, "not", "exists");
+  return true;
 }
 
 /** UPDATE; the word is taken already. */

@@ -110,7 +110,8 @@ const bad: readonly [string, string, RegExp][] = [
   ["SELECT * FROM t; SELECT * FROM t", "CQL_UNSUPPORTED", /a second statement/],
   ["SELECT * FROM t; DROP TABLE t", "CQL_UNSUPPORTED", /a second statement/],
 
-  ["INSERT INTO t (a) VALUES (1) IF NOT EXISTS", "USE_TRANSACTION", /1:30: IF conditions/],
+  ["INSERT INTO t (a) VALUES (1) IF EXISTS", "USE_TRANSACTION", /1:30: IF conditions/],
+  ["INSERT INTO t (a) VALUES (1) IF NOT a = 1", "CQL_SYNTAX", /1:37: expected EXISTS/],
   ["UPDATE t SET a = 1 WHERE b = 1 IF a = 0", "USE_TRANSACTION", /in a transaction/],
   ["DELETE FROM t WHERE a = 1 IF EXISTS", "USE_TRANSACTION", /in a transaction/],
 

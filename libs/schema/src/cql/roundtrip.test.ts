@@ -68,7 +68,7 @@ function shownWrite(write: Write): string {
   switch (write.kind) {
     case "insert": {
       const columns = write.assignments.map(({ column }) => name(column.name)).join(", ");
-      return `INSERT INTO ${name(write.table)} (${columns}) VALUES (${write.assignments.map(({ term }) => shownTerm(term)).join(", ")})${using(write.timestamp)}`;
+      return `INSERT INTO ${name(write.table)} (${columns}) VALUES (${write.assignments.map(({ term }) => shownTerm(term)).join(", ")})${write.ifNotExists ? " IF NOT EXISTS" : ""}${using(write.timestamp)}`;
     }
     case "update": {
       const set = write.assignments.map(({ column, term }) => `${name(column.name)} = ${shownTerm(term)}`).join(", ");
@@ -124,7 +124,13 @@ const select: fc.Arbitrary<Select> = fc.record({
 });
 const writeWith = (timestamp: fc.Arbitrary<Term | undefined>): fc.Arbitrary<Write> =>
   fc.oneof(
-    fc.record({ kind: fc.constant("insert" as const), table: identifier, assignments: list(assignment), timestamp }),
+    fc.record({
+      kind: fc.constant("insert" as const),
+      table: identifier,
+      assignments: list(assignment),
+      ifNotExists: fc.boolean(),
+      timestamp,
+    }),
     fc.record({
       kind: fc.constant("update" as const),
       table: identifier,
