@@ -15,7 +15,7 @@ import { createMetrics, startAdmin, startTracing, type Admin } from "@concord/te
 import { composeConcord } from "./composition.ts";
 import type { ConcordConfig } from "./config.ts";
 import { CONCORD_METRICS } from "./metrics.ts";
-import type { Addresses } from "./service.ts";
+import type { Addresses, ConcordService } from "./service.ts";
 
 export interface ProgramOptions {
   readonly log: Log;
@@ -90,7 +90,6 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       isStopping = isLeaving;
       for (const folder of [config.dataFolder, config.dataStoreFolder, config.logFolder])
         if (folder !== undefined) await requireWritable(folder);
-      const pages = { "/replicas": () => service.replicas(), "/scrub": () => service.scrub(), "/parts": async () => service.parts() };
       admin = await startAdmin({
         address: config.adminAddress,
         metrics,
@@ -100,7 +99,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         warnings: () => service.warnings,
         log,
         connectionsMax: connections.admin,
-        pages,
+        pages: pagesOf(service),
       });
       log.info("admin", { address: admin.address });
       try {
@@ -111,5 +110,15 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
       }
     },
     stop,
+  };
+}
+
+/** What the admin port shows besides metrics and readiness. */
+function pagesOf(service: ConcordService): Readonly<Record<string, () => Promise<object>>> {
+  return {
+    "/replicas": () => service.replicas(),
+    "/scrub": () => service.scrub(),
+    "/transactions": async () => service.transactions(),
+    "/parts": async () => service.parts(),
   };
 }

@@ -13,7 +13,7 @@ export interface ConcordServiceOptions {
   readonly log: Log;
   readonly parts: {
     readonly storage: SupervisedPart<Address, Part<Address> & { readonly warnings: readonly string[]; replicas(): Promise<object> }>;
-    readonly transactions: SupervisedPart<Address, Part<Address>>;
+    readonly transactions: SupervisedPart<Address, Part<Address> & { transactions(): object }>;
     readonly objects: SupervisedPart<Addresses, Part<Addresses> & { scrub(): Promise<object> }>;
     readonly messages: SupervisedPart<Address, Part<Address>>;
   };
@@ -69,6 +69,12 @@ export class ConcordService {
   async replicas(): Promise<object> {
     const { part, problem } = this.#options.parts.storage;
     return (await part?.replicas()) ?? { problem };
+  }
+
+  /** The admin page /transactions: what is open at this node, and which locks wait for which. */
+  transactions(): object {
+    const { part, problem } = this.#options.parts.transactions;
+    return part?.transactions() ?? { problem };
   }
 
   /** The admin page /scrub: how far the scrub of objects is, and what it found. */

@@ -23,6 +23,18 @@ test("startConcord: two at once: apart, each on ports and in a folder of its own
       const metrics = await (await fetch(`http://${adminAddress}/metrics`)).text();
       for (const metric of ["txn_", "quorum_", "s3_requests_total", "dedup_partition_running"]) assert.ok(metrics.includes(metric), metric);
     }
+    const db = await connect({ coordinators: [one.address] });
+    await db.createTables(["CREATE TABLE albums (id bigint PRIMARY KEY)"]);
+    const open = await db.start({ table: "albums", key: { id: 1n } });
+    const page = (await (await fetch(`http://${one.adminAddress}/transactions`)).json()) as {
+      transactions: { id: string; locks: number }[];
+    };
+    assert.deepEqual(
+      page.transactions.map(({ id, locks }) => [id, locks]),
+      [[open.id, 1]],
+    );
+    await open.rollback();
+    db.close();
     assert.notEqual(one.address, other.address);
     assert.deepEqual(folders.map(existsSync), [true, true]);
   }

@@ -5,6 +5,7 @@ import { CLOSE_SHARE } from "./limits.ts";
 import type { Groups } from "./groups/groups.ts";
 import type { SpaceWatch } from "./space-watch.ts";
 import type { StallWatch } from "./stall-watch.ts";
+import { transactionsPage, type TransactionsPage } from "./transactions-page.ts";
 
 export interface TxnCoordinatorServiceOptions {
   readonly log: Log;
@@ -41,6 +42,12 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
   /** Serving, and every own group under its epoch. */
   get ready(): boolean {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#options.groups.ready;
+  }
+
+  /** The admin page /transactions: what is open here, and which locks wait for which. */
+  transactions(): TransactionsPage {
+    const { own, heldBytes } = this.#options.groups;
+    return transactionsPage(own, heldBytes);
   }
 
   /** On a host of its own. Resolves when every own group serves; until then calls get STARTING. Rejects when the process must not start. */

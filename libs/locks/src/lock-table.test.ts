@@ -427,6 +427,26 @@ describe("ranges", () => {
   });
 });
 
+test("summaryOf: what is held up to a limit, what is waited for and one that holds it, an upgrade among them; nothing once it was released", () => {
+  const scenario = new Scenario();
+  for (const key of ["x", "y", "z"]) scenario.outcome("a1", key, "shared");
+  scenario.outcome("b2", "y", "shared");
+  assert.equal(scenario.outcome("a1", "y", "exclusive"), "queued");
+  assert.equal(scenario.outcome("c3", "x", "exclusive"), "queued");
+  assert.deepEqual(scenario.table.summaryOf("a1", 2), {
+    held: 3,
+    keys: [
+      { key: "x", mode: "shared" },
+      { key: "y", mode: "shared" },
+    ],
+    waits: [{ key: "y", mode: "exclusive", holder: "b2" }],
+  });
+  assert.deepEqual(scenario.table.summaryOf("c3", 2), { held: 0, keys: [], waits: [{ key: "x", mode: "exclusive", holder: "a1" }] });
+  scenario.release("a1");
+  assert.deepEqual(scenario.table.summaryOf("a1", 2), { held: 0, keys: [], waits: [] });
+  assert.deepEqual(scenario.table.summaryOf("c3", 2).keys, [{ key: "x", mode: "exclusive" }]);
+});
+
 test("holdersOf: shared lock: every holder", () => {
   const scenario = new Scenario();
   for (const id of ["a1", "b2"]) scenario.outcome(id, "k", "shared");

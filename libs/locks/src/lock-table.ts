@@ -32,6 +32,14 @@ export interface LockDecision {
   readonly granted: readonly LockGrant[];
 }
 
+/** What one transaction has in the table, for operators. */
+export interface LockSummary {
+  readonly held: number;
+  /** The first ones of them. */
+  readonly keys: readonly { readonly key: string; readonly mode: LockMode }[];
+  readonly waits: readonly { readonly key: string; readonly mode: LockMode; readonly holder: string }[];
+}
+
 export interface LockExpiries {
   readonly expired: readonly { readonly transactionId: string; readonly key: string }[];
   readonly granted: readonly LockGrant[];
@@ -168,6 +176,19 @@ export class LockTable {
   /** Ids of the holders, for error metadata. */
   holdersOf(key: string): readonly string[] {
     return Array.from(this.#locks.get(key)?.holders ?? [], (holder) => holder.id);
+  }
+
+  /** What the transaction holds, at most `keysMax` keys of it, and what it waits for with one of the holders each. */
+  summaryOf(transactionId: string, keysMax: number): LockSummary {
+    const transaction = this.#transactions.get(transactionId);
+    if (transaction === undefined) return { held: 0, keys: [], waits: [] };
+    const keys = transaction.held.slice(0, keysMax).map(({ key, mode }) => ({ key, mode }));
+    const waits = Array.from(transaction.waits.values(), ({ lock, mode }) => {
+      const holder = this.holdersOf(lock.key).find((id) => id !== transactionId);
+      assert(holder !== undefined, "I2: what waits, waits for a holder");
+      return { key: lock.key, mode, holder };
+    });
+    return { held: transaction.held.length, keys, waits };
   }
 
   stats(): { readonly transactions: number; readonly keys: number; readonly held: number; readonly waiting: number } {

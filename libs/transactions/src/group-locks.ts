@@ -1,4 +1,4 @@
-import { LockTable, type LockDecision, type LockGrant, type LockLimits, type LockMode } from "@concord/locks";
+import { LockTable, type LockDecision, type LockGrant, type LockLimits, type LockMode, type LockSummary } from "@concord/locks";
 import { assert, ConcordError, timeIdMs, type Clock, type TimeId } from "@concord/runtime";
 import { KEY_SHOWN_MAX } from "./limits.ts";
 
@@ -9,6 +9,8 @@ export interface LockingTransaction {
 
 interface LockWait {
   readonly key: string;
+  /** Monotonic. */
+  readonly sinceMs: number;
   readonly resolve: () => void;
   readonly reject: (error: ConcordError) => void;
 }
@@ -62,7 +64,8 @@ export class GroupLocks {
     assert(!this.#waits.has(transaction.id), "a transaction waits for one lock at a time");
     let wait: Promise<void> | undefined;
     if (decision.outcome === "queued") {
-      wait = new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, resolve, reject }));
+      const sinceMs = this.#clock.monotonicMs();
+      wait = new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, sinceMs, resolve, reject }));
     }
     this.#granted(decision.granted);
     for (const victim of decision.victims) {
@@ -110,6 +113,11 @@ export class GroupLocks {
   #doom(id: TimeId, error: ConcordError): void {
     this.#onDoomed(id, error);
     assert(!this.#waits.has(id), "what a deadlock or a time limit ended waits no more");
+  }
+
+  /** For operators: at most `keysMax` of the keys that the transaction holds, and since when it waits. */
+  summaryOf(id: TimeId, keysMax: number): LockSummary & { readonly waitsSinceMs: number | undefined } {
+    return { ...this.#table.summaryOf(id, keysMax), waitsSinceMs: this.#waits.get(id)?.sinceMs };
   }
 
   stats(): ReturnType<LockTable["stats"]> {

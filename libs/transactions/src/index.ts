@@ -3,7 +3,7 @@ export type { CommitToken } from "./flush.ts";
 export type { GroupContext, GroupSettings } from "./group-context.ts";
 export { IdleMarks } from "./idle-marks.ts";
 export { LargeCommits } from "./large-commits.ts";
-export { HELD_BYTES_MAX, TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
+export { HELD_BYTES_MAX, STATUS_TRANSACTIONS_MAX, TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";
 export { TRANSACTION_METRICS } from "./metrics.ts";
 export { TransactionOperations, type NextScan, type RangeAnswer, type ReadLock } from "./operations.ts";
 export { TransactionMemory, type TransactionOwner } from "./transaction-memory.ts";
@@ -18,3 +18,4 @@ export {
   type WritesOf,
 } from "./serving-master.ts";
 export { TransactionGroup, type GroupState } from "./transaction-group.ts";
+export { KeyNames, type TransactionStatus } from "./transaction-status.ts";

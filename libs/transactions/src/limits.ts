@@ -94,6 +94,10 @@ export const LARGE_RETRY_MS_MAX = 5_000;
 /** Rows of a range that `lockNext` reads together while it looks for one that is free. */
 export const LOCK_NEXT_PAGE_ROWS = 32;
 
+/** Open transactions that the status of a coordinator names, and locked keys of each. */
+export const STATUS_TRANSACTIONS_MAX = 100;
+export const STATUS_KEYS_MAX = 10;
+
 /** Bytes held by all open transactions of one coordinator, shared fairly by callers and their connections; above it OVERLOADED. */
 export const HELD_BYTES_MAX = 64 * 1024 * 1024;
 /** Bytes of one transaction that are not counted among them, since `openTransactionsMax` bounds them; most transactions hold less. */

@@ -2,9 +2,10 @@ import { assert, ConcordError, RotatingMap, type TimeId, type Timer } from "@con
 import type { CommitToken } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
-import { SESSION_GRACE_MS, TICK_MS } from "./limits.ts";
+import { SESSION_GRACE_MS, STATUS_KEYS_MAX, TICK_MS } from "./limits.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
 import type { DecisionWaiter, Transaction } from "./transaction.ts";
+import { statusOf, type KeyNames, type TransactionStatus } from "./transaction-status.ts";
 import { outcomeUnknown } from "./group-commit.ts";
 
 /** The transactions that are open or committing, and every way one ends. */
@@ -37,6 +38,17 @@ export class OpenTransactions {
     this.#open.set(transaction.id, transaction);
     assert(this.#open.size <= this.#context.settings.limits.openTransactionsMax, "what is open is bounded");
     this.#timer ??= this.#context.clock.setTimer(TICK_MS, () => this.#tick());
+  }
+
+  /** The oldest ones, as operators see them. */
+  statuses(max: number, names: KeyNames): TransactionStatus[] {
+    const nowMs = this.#context.clock.monotonicMs();
+    const statuses: TransactionStatus[] = [];
+    for (const transaction of this.#open.values()) {
+      if (statuses.length === max) break;
+      statuses.push(statusOf(transaction, this.#locks.summaryOf(transaction.id, STATUS_KEYS_MAX), nowMs, names));
+    }
+    return statuses;
   }
 
   /** Ends an open transaction: nothing of it was or will be written. Idempotent; a committing one is left alone. */

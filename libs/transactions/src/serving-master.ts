@@ -33,6 +33,7 @@ import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
 import { limitExceeded } from "./transaction-limit.ts";
 import { HeldBytes, OWN_TRANSACTIONS, type TransactionOwner } from "./transaction-memory.ts";
+import type { KeyNames, TransactionStatus } from "./transaction-status.ts";
 import { Transaction } from "./transaction.ts";
 
 /** One call of a client about one transaction. */
@@ -333,6 +334,11 @@ export class ServingMaster {
     assert(this.#locks.waiting === 0, "TX4: after the end no lock is waited for");
     this.#open.stop();
     this.#report();
+  }
+
+  /** The oldest open transactions, for operators. */
+  statuses(max: number, names: KeyNames): readonly TransactionStatus[] {
+    return this.#open.statuses(max, names);
   }
 
   /** For gauges and tests. */

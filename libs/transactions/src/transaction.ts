@@ -43,6 +43,7 @@ export class Transaction {
   readonly firstStartMs: number;
   /** It commits only under the epoch it began under (TXD1). */
   readonly epoch: Epoch;
+  readonly openedAtMs: number;
   readonly endsAtMs: number;
   readonly order: OperationOrder;
   readonly pending = new PendingRows();
@@ -70,6 +71,7 @@ export class Transaction {
     this.id = opening.id;
     this.firstStartMs = opening.firstStartMs;
     this.epoch = opening.epoch;
+    this.openedAtMs = opening.nowMs;
     this.endsAtMs = opening.nowMs + opening.lifetimeMs;
     this.lastHeardMs = opening.nowMs;
     this.heldBytes = opening.heldBytes;

@@ -146,7 +146,7 @@ const SEEDS: readonly Seed[] = [
   [
     "every request in the table's queues is waited for",
     "group-locks",
-    "new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, resolve, reject }));",
+    "new Promise((resolve, reject) => this.#waits.set(transaction.id, { key, sinceMs, resolve, reject }));",
     "new Promise(() => undefined);",
     GROUP,
   ],

@@ -74,6 +74,11 @@ export class Groups {
     return [...this.#own.values()];
   }
 
+  /** Bytes that all open transactions hold. */
+  get heldBytes(): number {
+    return this.#memory.used;
+  }
+
   get coordinators(): readonly Coordinator[] {
     const { members } = this.#options.lists.current;
     return this.reachable(members.map(({ name, address, datacenter }) => ({ name, address, datacenter })));
