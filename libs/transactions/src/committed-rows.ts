@@ -3,12 +3,15 @@ import { emptyImage, mergeImages } from "@concord/rows";
 import { assert, RotatingMap, type Seq } from "@concord/runtime";
 import { compareClustering, inRange, keyText, partitionText } from "@concord/schema";
 import { readMergedRange, type MergedPage } from "./merged-range.ts";
-import type { ChangedRow } from "./pending-rows.ts";
+import type { CachedRowShares } from "./cached-row-shares.ts";
+import { approximateImageBytes, type ChangedRow } from "./pending-rows.ts";
 import type { RowReader } from "./row-reader.ts";
 
 interface CommittedRow {
   /** The whole committed row. */
   image: RowImage;
+  /** About what it takes in memory, with its key. */
+  bytes: number;
   /** Of the last flush that wrote it here; storage has it once that is applied. */
   seq: Seq;
   /** Has a transaction asked for it, and found it? */
@@ -20,6 +23,8 @@ interface UnappliedFlush {
   readonly seq: Seq;
   readonly items: readonly { readonly changed: readonly ChangedRow[] }[];
   readonly rows: number;
+  /** Of those that are in memory. */
+  readonly bytes: number;
   /** Made when a range first asks for it. */
   byPartition: ReadonlyMap<string, readonly ChangedRow[]> | undefined;
 }
@@ -33,6 +38,7 @@ export interface CommittedRowsOptions {
   readonly reader: RowReader;
   readonly storageTimeoutMs: number;
   readonly cachedRowsMax: number;
+  readonly shares: CachedRowShares;
   /** Everything up to here is applied at quorum. */
   readonly appliedSeq: Seq;
 }
@@ -49,11 +55,26 @@ export class CommittedRows {
   /** In log order. */
   readonly #unapplied: UnappliedFlush[] = [];
   #unappliedRows = 0;
+  #bytes = 0;
+  /** As of their flushes: a row that two of them wrote counts twice. */
+  #unappliedBytes = 0;
   #appliedSeq: Seq;
+  readonly #shrink = (): void => this.#evict();
 
   constructor(options: CommittedRowsOptions) {
     this.#options = options;
     this.#appliedSeq = options.appliedSeq;
+    options.shares.join(this.#shrink);
+  }
+
+  /** Its share of the memory is free for other groups. */
+  close(): void {
+    this.#options.shares.leave(this.#shrink);
+  }
+
+  /** About the bytes of all rows in memory. */
+  get cachedBytes(): number {
+    return this.#bytes;
   }
 
   /** Rows that were logged and are not yet applied at quorum; one that two flushes wrote counts twice. */
@@ -112,7 +133,9 @@ export class CommittedRows {
   #keep(text: string, image: RowImage): void {
     const before = this.#rows.get(text);
     assert(before === undefined || before.seq <= this.#appliedSeq, "I3: a stored row never takes the place of a logged one");
-    this.#rows.set(text, { image, seq: this.#appliedSeq, isRead: true });
+    const bytes = cachedBytesOf(text, image);
+    this.#rows.set(text, { image, bytes, seq: this.#appliedSeq, isRead: true });
+    this.#bytes += bytes - (before?.bytes ?? 0);
     this.#evict();
   }
 
@@ -144,13 +167,14 @@ export class CommittedRows {
   /** A flush is logged: its rows are answered from memory until `applied` (I3). Before its locks are released. */
   logged(items: UnappliedFlush["items"], seq: Seq): void {
     assert(seq > this.loggedSeq, "I5: flushes are logged in order");
-    let rows = 0;
+    let [rows, bytes] = [0, 0];
     for (const { changed } of items) {
-      for (const { text, image } of changed) if (text !== undefined) this.#put(text, image, seq);
+      for (const { text, image } of changed) if (text !== undefined) bytes += this.#put(text, image, seq);
       rows += changed.length;
     }
-    this.#unapplied.push({ seq, items, rows, byPartition: undefined });
+    this.#unapplied.push({ seq, items, rows, bytes, byPartition: undefined });
     this.#unappliedRows += rows;
+    this.#unappliedBytes += bytes;
   }
 
   /** Everything up to here is applied at quorum: storage has it. */
@@ -159,8 +183,9 @@ export class CommittedRows {
     assert(seq <= this.loggedSeq, "I4: applied only after it was logged");
     this.#appliedSeq = seq;
     while (this.#unapplied.length > 0 && this.#unapplied[0]!.seq <= seq) {
-      const { items, rows } = this.#unapplied.shift()!;
+      const { items, rows, bytes } = this.#unapplied.shift()!;
       this.#unappliedRows -= rows;
+      this.#unappliedBytes -= bytes;
       if (this.#options.local !== undefined) this.#dropUnread(items);
     }
     assert(this.#unappliedRows >= 0, "I3: a row is unapplied once per flush");
@@ -172,41 +197,62 @@ export class CommittedRows {
     for (const { changed } of items) {
       for (const { text } of changed) {
         const row = text === undefined ? undefined : this.#rows.get(text);
-        if (row?.isRead === false && row.seq <= this.#appliedSeq) this.#rows.delete(text!);
+        if (row?.isRead === false && row.seq <= this.#appliedSeq) this.#drop(text!, row);
       }
     }
   }
 
-  #put(text: string, image: RowImage, seq: Seq): void {
+  /** The bytes that it has now. */
+  #put(text: string, image: RowImage, seq: Seq): number {
     const row = this.#rows.get(text);
+    const bytes = cachedBytesOf(text, image);
+    this.#bytes += bytes - (row?.bytes ?? 0);
     if (row === undefined) {
-      this.#rows.set(text, { image, seq, isRead: false });
-      return;
+      this.#rows.set(text, { image, bytes, seq, isRead: false });
+      return bytes;
     }
     assert(row.seq < seq, "TX4, I5: a row changes once in a flush, in log order");
     row.image = image;
+    row.bytes = bytes;
     row.seq = seq;
+    return bytes;
+  }
+
+  #drop(text: string, { bytes }: CommittedRow): void {
+    this.#rows.delete(text);
+    this.#bytes -= bytes;
+    assert(this.#bytes >= 0, "bytes of rows in memory are counted once");
   }
 
   /**
-   * Oldest first; unapplied rows stay whatever the limit. An eighth at once: finding the oldest key of a map passes over all that were
+   * Oldest first; unapplied rows stay whatever the limits. An eighth at once: finding the oldest key of a map passes over all that were
    * deleted since it was last rebuilt.
    */
   #evict(): void {
-    const { cachedRowsMax } = this.#options;
-    let surplus = this.#rows.size - this.#unappliedRows - cachedRowsMax;
-    if (surplus <= cachedRowsMax >>> 3) return;
+    const { cachedRowsMax, shares } = this.#options;
+    const bytesMax = shares.share;
+    let surplusRows = this.#rows.size - this.#unappliedRows - cachedRowsMax;
+    let surplusBytes = this.#bytes - this.#unappliedBytes - bytesMax;
+    if (surplusRows <= cachedRowsMax >>> 3 && surplusBytes <= bytesMax / 8) return;
     const used: [string, CommittedRow][] = [];
     for (const [text, row] of this.#rows) {
-      if (surplus <= 0) break;
-      surplus -= 1;
-      this.#rows.delete(text);
-      if (row.seq > this.#appliedSeq) used.push([text, row]);
+      if (surplusRows <= 0 && surplusBytes <= 0) break;
+      surplusRows -= 1;
+      surplusBytes -= row.bytes;
+      if (row.seq > this.#appliedSeq) {
+        this.#rows.delete(text);
+        used.push([text, row]);
+      } else this.#drop(text, row);
     }
     // Those in use go to the young end.
     for (const [text, row] of used) this.#rows.set(text, row);
     assert(this.#rows.size <= cachedRowsMax + 2 * this.#unappliedRows, "rows in memory are bounded by the limit and what is unapplied");
+    assert(this.#bytes <= bytesMax + 2 * this.#unappliedBytes, "bytes in memory are bounded by the share and what is unapplied");
   }
+}
+
+function cachedBytesOf(text: string, image: RowImage): number {
+  return text.length + approximateImageBytes(image);
 }
 
 function rowsOf(flush: UnappliedFlush, partition: string): readonly ChangedRow[] {

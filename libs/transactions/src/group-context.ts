@@ -1,6 +1,7 @@
 import type { Checksum, Clock, ConcordError, Log, Metrics, Random } from "@concord/runtime";
 import type { GroupLog, LocalRows, RowKey, RowStore } from "@concord/ports";
 import type { LockLimits } from "@concord/locks";
+import type { CachedRowShares } from "./cached-row-shares.ts";
 import type { IdleMarks } from "./idle-marks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
@@ -50,6 +51,8 @@ export interface GroupContext {
   readonly largeCommits: LargeCommits;
   /** Of all groups of this coordinator. */
   readonly memory: TransactionMemory;
+  /** Of all groups of this coordinator. */
+  readonly cachedRowShares: CachedRowShares;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;
 }

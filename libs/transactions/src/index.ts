@@ -1,6 +1,7 @@
 export { FLUSH_FORMAT_VERSION, openFlush, type FlushedTransaction, type FlushEntry } from "./flush-entry.ts";
 export type { CommitToken } from "./flush.ts";
 export type { GroupContext, GroupSettings } from "./group-context.ts";
+export { CachedRowShares } from "./cached-row-shares.ts";
 export { IdleMarks } from "./idle-marks.ts";
 export { LargeCommits } from "./large-commits.ts";
 export { HELD_BYTES_MAX, STATUS_TRANSACTIONS_MAX, TICK_MS, TRANSACTION_LIMITS, type TransactionLimits } from "./limits.ts";

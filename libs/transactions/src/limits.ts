@@ -36,7 +36,7 @@ export interface TransactionLimits {
   readonly applyMutationsMax: number;
   /** Outcomes kept in memory; older ones are read from their rows. */
   readonly recentOutcomesMax: number;
-  /** Committed rows kept in memory after they are applied. */
+  /** Committed rows kept in memory after they are applied; their bytes are bounded for all groups together (`CACHED_ROW_BYTES_MAX`). */
   readonly cachedRowsMax: number;
   /** Keys in one RowStore.read. */
   readonly readKeysMax: number;
@@ -108,6 +108,9 @@ export const HELD_BYTES_STEP = 16 * 1024;
 export const PAGE_ROW_BYTES_MAX = 1024 * 1024;
 /** When a transaction that found no memory may be repeated. */
 export const HELD_RETRY_MS = 250;
+
+/** Approximate bytes of the committed rows that all groups of one coordinator keep in memory after they are applied. */
+export const CACHED_ROW_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Ids whose outcomes are kept after their slices of time were read; whole slices go, the oldest first. */
 export const OUTCOME_IDS_KEPT_MAX = 65_536;

@@ -5,6 +5,12 @@ export const TRANSACTION_METRICS: readonly MetricDefinition[] = [
   { name: "txn_open_transactions", kind: "gauge", help: "Open and committing transactions", labels: ["group"] },
   { name: "txn_lock_waits", kind: "gauge", help: "Transactions that wait for a lock", labels: ["group"] },
   { name: "txn_unapplied_rows", kind: "gauge", help: "Logged rows answered from memory until they are applied", labels: ["group"] },
+  {
+    name: "txn_cached_row_bytes",
+    kind: "gauge",
+    help: "Approximate bytes of committed rows in memory, the unapplied among them",
+    labels: ["group"],
+  },
   { name: "txn_commit_queue", kind: "gauge", help: "Commits that wait for the next flush", labels: ["group"] },
   {
     name: "txn_held_bytes",

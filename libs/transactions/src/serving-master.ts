@@ -143,6 +143,7 @@ export class ServingMaster {
       local: taken.appliesRows ? context.localRows : undefined,
       reader,
       cachedRowsMax: limits.cachedRowsMax,
+      shares: context.cachedRowShares,
       appliedSeq: taken.lastSeq,
     });
     this.#epochCheck = new EpochCheck(context, { group: context.settings.group, epoch: taken.epoch, owner: taken.owner }, onFenced);
@@ -333,6 +334,7 @@ export class ServingMaster {
     this.#open.abortAll(error);
     assert(this.#locks.waiting === 0, "TX4: after the end no lock is waited for");
     this.#open.stop();
+    this.#committed.close();
     this.#report();
   }
 
@@ -346,6 +348,7 @@ export class ServingMaster {
     readonly open: number;
     readonly lockWaits: number;
     readonly unappliedRows: number;
+    readonly cachedBytes: number;
     readonly queued: number;
     readonly locks: number;
   } {
@@ -353,6 +356,7 @@ export class ServingMaster {
       open: this.#open.size,
       lockWaits: this.#locks.waiting,
       unappliedRows: this.#committed.unappliedRows,
+      cachedBytes: this.#committed.cachedBytes,
       queued: this.#commit.queued,
       locks: this.#locks.stats().held,
     };
@@ -589,6 +593,7 @@ export class ServingMaster {
     metrics.gauge("txn_open_transactions", stats.open, labels);
     metrics.gauge("txn_lock_waits", stats.lockWaits, labels);
     metrics.gauge("txn_unapplied_rows", stats.unappliedRows, labels);
+    metrics.gauge("txn_cached_row_bytes", stats.cachedBytes, labels);
     metrics.gauge("txn_commit_queue", stats.queued, labels);
     metrics.gauge("txn_held_bytes", this.#context.memory.used);
   }

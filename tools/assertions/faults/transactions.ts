@@ -47,8 +47,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a row changes once in a flush, in log order",
     "committed-rows",
-    "if (text !== undefined) this.#put(text, image, seq);",
-    "if (text !== undefined) { this.#put(text, image, seq); this.#put(text, image, seq); }",
+    "if (text !== undefined) bytes += this.#put(text, image, seq);",
+    "if (text !== undefined) { bytes += this.#put(text, image, seq); this.#put(text, image, seq); }",
     COMMIT,
   ],
   [
@@ -425,9 +425,23 @@ const SEEDS: readonly Seed[] = [
   [
     "rows in memory are bounded by the limit and what is unapplied",
     "committed-rows",
-    "      this.#rows.delete(text);\n      if (row.seq",
-    "      if (row.seq",
+    "      } else this.#drop(text, row);",
+    "      }",
     COMMIT,
+  ],
+  [
+    "bytes in memory are bounded by the share and what is unapplied",
+    "committed-rows",
+    "      surplusBytes -= row.bytes;\n",
+    "      surplusBytes -= 2 * row.bytes;\n",
+    "cached-rows",
+  ],
+  [
+    "bytes of rows in memory are counted once",
+    "committed-rows",
+    "    this.#bytes += bytes - (row?.bytes ?? 0);\n",
+    "    this.#bytes -= bytes - (row?.bytes ?? 0);\n",
+    "cached-rows",
   ],
   [
     "only one large commit alone is above the limit",

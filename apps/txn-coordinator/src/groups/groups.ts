@@ -3,7 +3,15 @@ import { assignable, type MemberLists, type RecordedList } from "@concord/owners
 import type { RowKey } from "@concord/ports";
 import { ConcordError, ERRORS, newTimeId, sleep, toConcordError, type Epoch, type StartWaits, type TimeId } from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
-import { IdleMarks, LargeCommits, TransactionGroup, TransactionMemory, type GroupContext, type GroupSettings } from "@concord/transactions";
+import {
+  CachedRowShares,
+  IdleMarks,
+  LargeCommits,
+  TransactionGroup,
+  TransactionMemory,
+  type GroupContext,
+  type GroupSettings,
+} from "@concord/transactions";
 import {
   HAND_OVER_MS,
   LIST_TIMEOUT_MS,
@@ -21,8 +29,11 @@ import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 import { warmUp } from "./warm-up.ts";
 
+/** What groups share that their coordinator makes. */
+type Shared = Pick<GroupContext, "marks" | "largeCommits" | "memory" | "cachedRowShares">;
+
 /** What all groups share, and who serves them. */
-export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" | "largeCommits" | "memory"> {
+export interface GroupsOptions extends Omit<GroupContext, "settings" | keyof Shared> {
   readonly settings: Omit<GroupSettings, "group" | "owns">;
   /** All of them; the first that may serve groups serves the system group. */
   readonly lists: MemberLists<RecordedList>;
@@ -42,9 +53,7 @@ export interface GroupsOptions extends Omit<GroupContext, "settings" | "marks" |
 export class Groups {
   readonly #options: GroupsOptions;
   readonly #standing: Standing;
-  readonly #marks: IdleMarks;
-  readonly #largeCommits: LargeCommits;
-  readonly #memory = new TransactionMemory();
+  readonly #shared: Shared;
   readonly #stopping = new AbortController();
   readonly #own = new Map<string, TransactionGroup>();
   readonly #queued: QueuedOpens;
@@ -59,8 +68,12 @@ export class Groups {
 
   constructor(options: GroupsOptions) {
     this.#options = options;
-    this.#marks = new IdleMarks(options.clock);
-    this.#largeCommits = new LargeCommits(options.clock);
+    this.#shared = {
+      marks: new IdleMarks(options.clock),
+      largeCommits: new LargeCommits(options.clock),
+      memory: new TransactionMemory(),
+      cachedRowShares: new CachedRowShares(),
+    };
     this.#standing = new Standing({ ...options, nodeName: options.settings.nodeName });
     this.#queued = new QueuedOpens(options.clock);
   }
@@ -76,7 +89,7 @@ export class Groups {
 
   /** Bytes that all open transactions hold. */
   get heldBytes(): number {
-    return this.#memory.used;
+    return this.#shared.memory.used;
   }
 
   get coordinators(): readonly Coordinator[] {
@@ -176,8 +189,7 @@ export class Groups {
   }
 
   #warmUp(): Promise<void> {
-    const shared = { marks: this.#marks, largeCommits: this.#largeCommits, memory: this.#memory };
-    return warmUp({ ...this.#options, ...shared }, this.#stopping.signal);
+    return warmUp({ ...this.#options, ...this.#shared }, this.#stopping.signal);
   }
 
   /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */
@@ -360,9 +372,7 @@ export class Groups {
     };
     const group = new TransactionGroup({
       ...this.#options,
-      marks: this.#marks,
-      largeCommits: this.#largeCommits,
-      memory: this.#memory,
+      ...this.#shared,
       settings: { ...settings, group: id, owns },
     });
     this.#own.set(id, group);

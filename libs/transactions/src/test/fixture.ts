@@ -39,6 +39,7 @@ import { indexTableOf, keyText, type RowWrite, type TableDefinition } from "@con
 import type { CellValue } from "@concord/values";
 import assert from "node:assert/strict";
 import {
+  CachedRowShares,
   IdleMarks,
   LargeCommits,
   TransactionMemory,
@@ -377,6 +378,7 @@ export interface FixtureOptions {
   readonly lockLimits?: Partial<LockLimits>;
   readonly settings?: Partial<GroupSettings>;
   readonly heldBytesMax?: number;
+  readonly cachedRowBytesMax?: number;
   /** The log's replicas apply rows; the owner does when not given. */
   readonly appliesRows?: boolean;
   /** A replica in this process has the rows, as far as it has applied the log: `localSeq`. */
@@ -399,6 +401,7 @@ export class TestFixture {
 
   /** Of all its masters. */
   readonly memory: TransactionMemory;
+  readonly cachedRowShares: CachedRowShares;
 
   /** With what the storage refuses new data. */
   noSpace: ConcordError | undefined;
@@ -406,6 +409,7 @@ export class TestFixture {
   constructor(options: FixtureOptions = {}) {
     this.#options = options;
     this.memory = new TransactionMemory(options.heldBytesMax);
+    this.cachedRowShares = new CachedRowShares(options.cachedRowBytesMax);
     this.log = new FakeLog(options.appliesRows === true ? (rows) => this.rows.put(rows) : undefined);
   }
 
@@ -436,6 +440,7 @@ export class TestFixture {
       marks: new IdleMarks(this.clock),
       largeCommits: new LargeCommits(this.clock),
       memory: this.memory,
+      cachedRowShares: this.cachedRowShares,
       noSpace: () => this.noSpace,
       clock: this.clock,
       random,
