@@ -379,6 +379,30 @@ const CASES: readonly Case[] = [
   },
   {
     method: "Commit",
+    what: "key of an unknown table",
+    code: "TABLE_UNKNOWN",
+    request: inside({ writes: [write("INSERT", albumKey(1))], key: { table: "nothing", partition: [{ bigintValue: 1n }] } }),
+  },
+  {
+    method: "Commit",
+    what: "key of another type",
+    code: "TYPE_MISMATCH",
+    request: inside({ writes: [write("INSERT", albumKey(1))], key: { table: "albums", partition: [{ textValue: "1" }] } }),
+  },
+  {
+    method: "Commit",
+    what: "key of a system table",
+    code: "SYSTEM_TABLE",
+    request: inside({ writes: [write("INSERT", albumKey(1))], key: { table: "concord_groups", partition: [{ textValue: "groups" }] } }),
+  },
+  {
+    method: "Commit",
+    what: "key of an unknown table, of a transaction that was never opened",
+    code: "TABLE_UNKNOWN",
+    request: (turn) => ({ operation: { transactionId: id(turn), number: 2 }, key: { table: "nothing", partition: [{ bigintValue: 1n }] } }),
+  },
+  {
+    method: "Commit",
     what: "a row that must be new and exists",
     code: "PRECONDITION_FAILED",
     request: inside({ writes: [write("INSERT", photoKey(1, 1)), write("INSERT_NEW", albumKey(1))] }),

@@ -192,19 +192,24 @@ export class Groups {
     return warmUp({ ...this.#options, ...this.#shared }, this.#stopping.signal);
   }
 
-  /** The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. */
-  groupOf(key: RowKey, mapVersion: bigint): TransactionGroup {
+  /**
+   * The own group of a row. NOT_MASTER names the coordinator to ask; SCHEMA_BEHIND for a newer map than ours. `applied`: whether another call
+   * may have done already what is refused here.
+   */
+  groupOf(key: RowKey, mapVersion: bigint, applied: "no" | "unknown" = "no"): TransactionGroup {
     if (mapVersion > this.map.version) throw new ConcordError("SCHEMA_BEHIND", `group map version ${mapVersion} is not known here yet`);
-    return this.groupById(groupIdOf(this.map, key));
+    return this.groupById(groupIdOf(this.map, key), applied);
   }
 
-  groupById(id: string): TransactionGroup {
+  groupById(id: string, applied: "no" | "unknown" = "no"): TransactionGroup {
     const group = this.#own.get(id);
     // A standby may have taken over already (TX14). What is open goes on, the log decides about its commit (TXD1).
     if (group !== undefined && this.#standing.works && this.#isConfirmed(group)) return group;
     const { name, address } = this.masterOf(id);
-    if (name === this.#options.settings.nodeName) throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`);
+    if (name === this.#options.settings.nodeName)
+      throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`, { applied });
     throw new ConcordError("NOT_MASTER", `group ${id} is served by ${name} at ${address}`, {
+      applied,
       metadata: { group: id, master: name, address },
     });
   }

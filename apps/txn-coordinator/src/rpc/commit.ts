@@ -1,21 +1,19 @@
 import type { TransactionService, CommitRequest } from "@concord/protos-txn";
 import type { AnswerOf, Handler } from "@concord/rpc";
+import type { RowKey } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import type { CommitOptions, CommitToken, OperationCall, TableWrite, WritesOf } from "@concord/transactions";
+import { groupIdOf, type SchemaCatalogue } from "@concord/schema";
+import type { CommitOptions, CommitToken, OperationCall, TableWrite, TransactionGroup, WritesOf } from "@concord/transactions";
 import { WRITES_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { catalogueFor } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedWrites, tablesOfWrites, tokenToWire } from "./wire.ts";
+import { callFromWire, checkCount, checkedKey, checkedWrites, tablesOfKeys, tablesOfWrites, tokenToWire } from "./wire.ts";
 
-/** Commit (TX6, TX27). OUTCOME_UNKNOWN: ask ResolveOutcome. */
+/** Commit (TX6, TX27). OUTCOME_UNKNOWN: ask ResolveOutcome. NOT_MASTER, when it has a key: repeat it at the coordinator that is named. */
 export function commitHandler(coordinator: Context): Handler<TransactionService, "Commit"> {
   return (request, context) => {
     const call = callFromWire(request.operation, context, coordinator);
-    const work = (): CommitToken | Promise<CommitToken> =>
-      commit(coordinator, call, () => writesOf(coordinator, request), {
-        maxDelayMs: request.maxCommitDelayMs,
-        freesSpace: request.freesSpace,
-      });
+    const work = (): CommitToken | Promise<CommitToken> => commit(coordinator, call, request);
     const opening = coordinator.groups.whenOpen(call.id);
     const answer = opening === undefined ? work() : opening.then(work);
     return answer instanceof Promise ? answer.then(answerToWire) : answerToWire(answer);
@@ -26,17 +24,45 @@ function answerToWire(token: CommitToken): AnswerOf<TransactionService, "Commit"
   return { token: tokenToWire(token), flushSize: token.flushSize };
 }
 
-function writesOf(coordinator: Context, request: CommitRequest): readonly TableWrite[] | Promise<readonly TableWrite[]> {
-  checkCount(request.writes.length, 0, WRITES_MAX, "writes");
-  if (request.writes.length === 0) return [];
-  const catalogue = catalogueFor(coordinator, tablesOfWrites(request.writes));
-  if (catalogue instanceof Promise) return catalogue.then((known) => checkedWrites(request.writes, known));
-  return checkedWrites(request.writes, catalogue);
+/** The last writes; a key is checked when there is one, for a wrong one would send a repeat to a group that never had the transaction. */
+function writesOf(coordinator: Context, { writes, key }: CommitRequest, group: TransactionGroup | undefined): ReturnType<WritesOf> {
+  checkCount(writes.length, 0, WRITES_MAX, "writes");
+  if (writes.length === 0 && key === null) return [];
+  const keys = key === null ? [] : tablesOfKeys([key]);
+  const checked = (catalogue: SchemaCatalogue): readonly TableWrite[] => {
+    if (key !== null && group !== undefined) requireSameGroup(coordinator, checkedKey(key, catalogue), group.group);
+    return checkedWrites(writes, catalogue);
+  };
+  const catalogue = catalogueFor(coordinator, [...tablesOfWrites(writes), ...keys]);
+  return catalogue instanceof Promise ? catalogue.then(checked) : checked(catalogue);
 }
 
-function commit(coordinator: Context, call: OperationCall, writes: WritesOf, options: CommitOptions): CommitToken | Promise<CommitToken> {
+function requireSameGroup({ groups }: Context, key: RowKey, group: string): void {
+  const own = groupIdOf(groups.map, key);
+  if (own === group) return;
+  throw new ConcordError("GROUP_MISMATCH", `the key is of group ${own}, the transaction of group ${group}: name a row of the transaction`, {
+    metadata: { table: key.table, group },
+  });
+}
+
+function commit(coordinator: Context, call: OperationCall, request: CommitRequest): CommitToken | Promise<CommitToken> {
+  const options: CommitOptions = { maxDelayMs: request.maxCommitDelayMs, freesSpace: request.freesSpace };
   const group = coordinator.groups.groupOfTransaction(call.id);
-  return group === undefined ? commitAnywhere(coordinator, call, writes, options) : group.serving("unknown").commit(call, writes, options);
+  const writes: WritesOf = () => writesOf(coordinator, request, group);
+  if (group !== undefined) return group.serving("unknown").commit(call, writes, options);
+  return request.key === null ? commitAnywhere(coordinator, call, writes, options) : commitByKey(coordinator, call, request, options);
+}
+
+/** Not open here: the key says whose it is. Another coordinator may have committed it already, so no refusal says that nothing was applied. */
+async function commitByKey(
+  coordinator: Context,
+  call: OperationCall,
+  request: CommitRequest,
+  options: CommitOptions,
+): Promise<CommitToken> {
+  const key = checkedKey(request.key, await catalogueFor(coordinator, tablesOfKeys([request.key])));
+  const group = coordinator.groups.groupOf(key, 0n, "unknown");
+  return group.serving("unknown").commit(call, () => writesOf(coordinator, request, group), options);
 }
 
 async function commitAnywhere(coordinator: Context, call: OperationCall, writes: WritesOf, options: CommitOptions): Promise<CommitToken> {
