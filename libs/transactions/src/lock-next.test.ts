@@ -209,3 +209,19 @@ test("[TXD1] lock next: the master is replaced while storage is read: what the o
   await fails("OUTCOME_UNKNOWN", session.commit(found.map((job) => remove(photoKey(1, job)))));
   assert.deepEqual(await next(await worker(taker!)), [1]);
 });
+
+test("lock next: rows of more bytes than a page has: as many as fit are locked and answered; the rest is free for the next call", async () => {
+  const client = await new TestFixture().open();
+  // A commit has room for a row and its copy in the index.
+  const sizes = [360_000, 360_000, 360_000, 370_000, 10];
+  for (const [job, size] of sizes.entries()) {
+    await client.execute([insert(photoKey(1, job), { note: text("x".repeat(size)), status: text("ready") })]);
+  }
+  for (const scan of [ALL, READY]) {
+    const [ann, bob] = [await worker(client), await worker(client)];
+    assert.deepEqual(await next(ann, scan, 10), [0, 1]);
+    assert.deepEqual(await next(bob, scan, 10), [2, 3, 4]);
+    ann.rollback();
+    bob.rollback();
+  }
+});

@@ -165,8 +165,8 @@ export class TransactionOperations {
 
   /**
    * The first rows found by all scans, in the order of the first, that no other transaction has locked: locked exclusively and read, at most
-   * `limit`. Others are passed over, and neither the range nor the index partition is locked: the only wait is for storage. A row is checked again
-   * under its lock; one that the scans no longer find stays locked until the transaction ends.
+   * `limit`, and one row or PAGE_ROW_BYTES_MAX. Others are passed over, and neither the range nor the index partition is locked: the only wait is
+   * for storage. A row is checked again under its lock; one that the scans no longer find stays locked until the transaction ends.
    */
   async lockNext(definition: TableDefinition, scans: readonly NextScan[], limit: number): Promise<Row[]> {
     const [first] = scans;
@@ -181,12 +181,18 @@ export class TransactionOperations {
     // The transaction's operations run one after another: it writes nothing meanwhile.
     const pending = this.#pendingOf(definition, first);
     let { after } = first.range;
+    let bytes = 0;
     do {
       const part = { ...first.range, limit: LOCK_NEXT_PAGE_ROWS, ...(after === undefined ? {} : { after }) };
       const page = await this.#range(part, pending);
-      for (const { key } of page.rows) {
+      for (const image of page.rows) {
+        const { key } = image;
+        const rowBytes = imageBytes(image);
+        if (rows.length > 0 && bytes + rowBytes > PAGE_ROW_BYTES_MAX) return rows;
         const row = await this.#lockFree(definition, first.index === undefined ? key : baseKeyOf(definition, first.index, key), scans);
-        if (row !== undefined) rows.push(row);
+        if (row === undefined) continue;
+        rows.push(row);
+        bytes += rowBytes;
         if (rows.length === limit) return rows;
       }
       after = page.next;
