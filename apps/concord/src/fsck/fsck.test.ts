@@ -4,6 +4,7 @@ import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
 import { nodeChecksum, nodeDisk } from "@concord/adapter-node-runtime";
 import { connect } from "@concord/client";
@@ -23,9 +24,9 @@ before(async () => {
 
 after(() => rm(root, { recursive: true, force: true }));
 
-async function fsck(folder: string): Promise<{ readonly code: FsckExit; readonly said: string }> {
+async function fsck(...args: readonly string[]): Promise<{ readonly code: FsckExit; readonly said: string }> {
   const lines: string[] = [];
-  const code = await fsckCommand([folder], (line) => lines.push(line));
+  const code = await fsckCommand(args, (line) => lines.push(line));
   return { code, said: lines.join("\n") };
 }
 
@@ -111,6 +112,57 @@ test("fsck: the file of closed epochs: named, and found when a bit of it is flip
   assert.equal(await repairCommand([folder, "--apply"], (line) => lines.push(line)), 0, lines.join("\n"));
   await release();
   assert.equal((await fsck(folder)).code, 0);
+});
+
+/** Objects of this node: packed into a segment, and a file of its own. */
+const OBJECTS = { packed: 100_000, long: 3 * 1024 * 1024 } as const;
+
+async function withS3<Result>(dataFolder: string, work: (s3: S3Client) => Promise<Result>): Promise<Result> {
+  await using concord = await startConcord({ dataFolder, config: KILLED_CONFIG });
+  const s3 = new S3Client({ ...concord.s3, forcePathStyle: true, maxAttempts: 1 });
+  try {
+    return await work(s3);
+  } finally {
+    s3.destroy();
+  }
+}
+
+async function bytesOf(s3: S3Client, Key: string): Promise<number> {
+  const { Body } = await s3.send(new GetObjectCommand({ Bucket: "photos", Key }));
+  return (await Body!.transformToByteArray()).length;
+}
+
+async function flipMiddle(folder: string, pattern: RegExp): Promise<void> {
+  const [name] = (await readdir(folder, { recursive: true })).filter((one) => pattern.test(one));
+  assert.ok(name !== undefined, `${pattern} is there`);
+  const bytes = await readFile(join(folder, name));
+  bytes[bytes.length >> 1]! ^= 4;
+  await writeFile(join(folder, name), bytes);
+}
+
+test("fsck --blobs: a bit of a packed segment and of a long blob flipped: the objects named; all others are served, and these again once they are put", async () => {
+  const folder = await copied();
+  const put = (s3: S3Client, Key: keyof typeof OBJECTS): Promise<unknown> =>
+    s3.send(new PutObjectCommand({ Bucket: "photos", Key, Body: Buffer.alloc(OBJECTS[Key], Key) }));
+  await withS3(folder, async (s3) => void (await Promise.all([put(s3, "packed"), put(s3, "long")])));
+  const whole = await fsck(folder, "--blobs");
+  assert.equal(whole.code, 0, whole.said);
+  assert.match(whole.said, new RegExp(`objects/pieces: 2 blobs with ${OBJECTS.packed + OBJECTS.long} bytes as they were written`));
+  await flipMiddle(folder, /^objects\/pieces\/[^/]+\/packed[^/]*\/seg-/);
+  await flipMiddle(folder, /^objects\/pieces\/[^/]+\/\d+\/[0-9a-f]+-[0-9a-f]+$/);
+  assert.equal((await fsck(folder)).code, 0);
+  const damaged = await fsck(folder, "--blobs");
+  assert.equal(damaged.code, 1, damaged.said);
+  for (const key of Object.keys(OBJECTS)) {
+    const line = `DAMAGED objects/pieces: blob \\S+ \\(photos/${key}\\): .*block \\d+ of blob \\S+ fails its checksum\\n +do: .*put it again`;
+    assert.match(damaged.said, new RegExp(line));
+  }
+  await withS3(folder, async (s3) => {
+    for (const key of Object.keys(OBJECTS)) await assert.rejects(bytesOf(s3, key), key);
+    assert.equal(await bytesOf(s3, "cat"), "meow".length);
+    await put(s3, "packed");
+    assert.equal(await bytesOf(s3, "packed"), OBJECTS.packed);
+  });
 });
 
 test("fsck: a lost table: the range of values that is missing is named", async () => {

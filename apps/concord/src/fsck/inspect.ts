@@ -8,32 +8,10 @@ import { openJournal } from "@concord/journal";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
 import { verifyStore, type StoreOptions } from "@concord/store";
+import { checkBlobs } from "./check-blobs.ts";
+import type { Damage, Holding, Print } from "./damage.ts";
 import { findStores, LEVEL_FILES } from "./find-stores.ts";
 import { isLocked } from "../fatal.ts";
-
-export type Print = (line: string) => void;
-
-/** What a damaged folder holds: it decides what can be done. */
-export type Holding =
-  /** Rows of a ring's node. */
-  | "ring-store"
-  /** Rows that are there once: of objects, of the dedup-worker. */
-  | "lone-store"
-  /** A segment of a window of ids: made again from the output. */
-  | "window"
-  /** Reservations of uploads; a scrub finds what they would have told. */
-  | "upload-journal"
-  | "message-log"
-  /** Which epochs of object data are closed although their folders are gone: the rows of the epochs say the same. */
-  | "closed-epochs";
-
-/** What is wrong in one place. */
-export interface Damage {
-  /** A folder. */
-  readonly where: string;
-  readonly holding: Holding;
-  readonly what: string;
-}
 
 /** The command could not run. */
 export class CannotRun extends Error {}
@@ -47,12 +25,16 @@ export const STORE_ENVIRONMENT = {
   failpoint: (): void => undefined,
 } as const;
 
-/** Everything that is damaged below `folder`; takes every lock first, so that no process begins with what is being checked. CannotRun. */
-export async function inspect(folder: string, print: Print): Promise<readonly Damage[]> {
-  const { levels, journals, closedBelow } = await findStores(folder).catch((thrown: unknown) => {
+/**
+ * Everything that is damaged below `folder`, in the bytes of objects only with `withBlobs`; takes every lock first, so that no process begins with
+ * what is being checked. CannotRun.
+ */
+export async function inspect(folder: string, print: Print, withBlobs = false): Promise<readonly Damage[]> {
+  const { levels, journals, closedBelow, blobs } = await findStores(folder).catch((thrown: unknown) => {
     throw new CannotRun(`${folder}: ${(thrown as Error).message}`);
   });
-  if (levels.length + journals.length + closedBelow.length === 0) throw new CannotRun(`there is no data of Concord below ${folder}`);
+  if (levels.length + journals.length + closedBelow.length + (withBlobs ? blobs.length : 0) === 0)
+    throw new CannotRun(`there is no data of Concord below ${folder}`);
   const opened: BackingStore[] = [];
   const damage: Damage[] = [];
   try {
@@ -62,6 +44,8 @@ export async function inspect(folder: string, print: Print): Promise<readonly Da
       damage.push(...(await checkLevel(level, found, (text) => print(`${nameIn(folder, level)}: ${text}`))));
     }
     for (const journal of journals) damage.push(...(await checkJournal(journal, (text) => print(`${nameIn(folder, journal)}: ${text}`))));
+    for (const where of withBlobs ? blobs : [])
+      damage.push(...(await checkBlobs(where, (text) => print(`${nameIn(folder, where)}: ${text}`))));
     for (const where of closedBelow) damage.push(...(await checkEpochs(where, (text) => print(`${nameIn(folder, where)}: ${text}`))));
   } finally {
     for (const backing of opened) await backing.close();

@@ -6,7 +6,8 @@ import { nodeClock } from "@concord/adapter-node-runtime";
 import { unreachable } from "@concord/runtime";
 import { endCutRepair, putLog, putStore, salvageLog, salvageStore, type Salvage } from "./accept-loss.ts";
 import type { FsckExit } from "./fsck.ts";
-import { CannotRun, inspect, nameIn, type Damage, type Holding, type Print } from "./inspect.ts";
+import type { Damage, Holding, Print } from "./damage.ts";
+import { CannotRun, inspect, nameIn } from "./inspect.ts";
 import { putBack, replaceCheckpoint, tryCheckpoint, tryMend, type StoreMend } from "./mend-store.ts";
 import { Quarantine } from "./quarantine.ts";
 
@@ -138,6 +139,8 @@ async function planOf({ where, holding }: Place, flags: Flags): Promise<Step> {
       return { kind: "move", next: "the next start writes it from the rows of the epochs" };
     case "message-log":
       return planOfLog(where, flags);
+    case "object-data":
+      return { kind: "none", reason: "bytes of objects are there once: put the objects again" };
     case "ring-store":
     case "lone-store":
       return planOfStore(where, holding, flags);

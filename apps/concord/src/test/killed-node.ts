@@ -9,6 +9,8 @@ import { ended, Processes } from "./process.ts";
 export const KILLED_CONFIG = { groupCount: 1, partitions: 2 } as const;
 export const MESSAGES = 20;
 const ROWS = 300;
+/** Time of a call on a busy machine. */
+const BUSY_MS = 60_000;
 
 export const messagesOf = (count: number): { id: string; value: string }[] =>
   Array.from({ length: count }, (_, n) => ({ id: `m${n}`, value: "hello" }));
@@ -18,7 +20,7 @@ export async function makeKilledNode(root: string): Promise<string> {
   const data = join(root, "data");
   {
     await using concord = await startConcord({ dataFolder: data, config: KILLED_CONFIG });
-    const db = await connect({ coordinators: [concord.address] });
+    const db = await connect({ coordinators: [concord.address], timeoutMs: BUSY_MS });
     await db.createTables(["CREATE TABLE notes (id bigint PRIMARY KEY, body text)"]);
     for (let n = 0; n < ROWS; n += 1) await db.insert("notes", { id: BigInt(n), body: `note ${n} ${"x".repeat(100)}` });
     db.close();
@@ -39,7 +41,7 @@ export async function makeKilledNode(root: string): Promise<string> {
 }
 
 async function work(address: string, httpAddress: string): Promise<void> {
-  const db = await connect({ coordinators: [address], dedupWorker: address });
+  const db = await connect({ coordinators: [address], dedupWorker: address, timeoutMs: BUSY_MS });
   const endpoint = `http://${httpAddress}`;
   const s3 = new S3Client({ endpoint, region: "us-east-1", forcePathStyle: true, credentials: { ...ACCESS_KEY } });
   await db.insert("notes", { id: 0n, body: "changed" });

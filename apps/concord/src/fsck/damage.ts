@@ -1,0 +1,25 @@
+export type Print = (line: string) => void;
+
+/** What a damaged folder holds: it decides what can be done. */
+export type Holding =
+  /** Rows of a ring's node. */
+  | "ring-store"
+  /** Rows that are there once: of objects, of the dedup-worker. */
+  | "lone-store"
+  /** A segment of a window of ids: made again from the output. */
+  | "window"
+  /** Reservations of uploads; a scrub finds what they would have told. */
+  | "upload-journal"
+  | "message-log"
+  /** Bytes of objects: there once. */
+  | "object-data"
+  /** Which epochs of object data are closed although their folders are gone: the rows of the epochs say the same. */
+  | "closed-epochs";
+
+/** What is wrong in one place. */
+export interface Damage {
+  /** A folder. */
+  readonly where: string;
+  readonly holding: Holding;
+  readonly what: string;
+}
