@@ -32,7 +32,7 @@ export class Partition {
   /** Retention does not reach it: the owner's window is rebuilt from there (DDD10). No owner has said it: all of the output is kept. */
   #neededFrom = 0n;
   /** Bytes of segments wholly below `neededFrom`, when the output began at `start`. */
-  #unneeded = { start: -1n, neededFrom: -1n, bytes: 0 };
+  #unneeded = { firstOrdinal: -1, neededFrom: -1n, bytes: 0 };
   /** The logs do not agree: nothing is appended or published until a recovery finds that they do. */
   #disagreement: ConcordError | undefined;
   #trimming: Promise<void> | undefined;
@@ -66,12 +66,12 @@ export class Partition {
 
   /** Looked up again when it can have grown by whole segments: for each call that appends. */
   #unneededBytes(output: TopicLog): number {
-    const { start } = output.bounds;
-    if (this.#unneeded.start !== start || this.#unneeded.neededFrom !== this.#neededFrom) {
+    const { firstOrdinal } = output;
+    if (this.#unneeded.firstOrdinal !== firstOrdinal || this.#unneeded.neededFrom !== this.#neededFrom) {
       const { segments } = output;
       const needed = segments.findIndex((_, at) => at === segments.length - 1 || segments[at + 1]!.firstSequence > this.#neededFrom);
       const bytes = segments.slice(0, Math.max(0, needed)).reduce((sum, segment) => sum + segment.bytes, 0);
-      this.#unneeded = { start, neededFrom: this.#neededFrom, bytes };
+      this.#unneeded = { firstOrdinal, neededFrom: this.#neededFrom, bytes };
     }
     return this.#unneeded.bytes;
   }

@@ -64,6 +64,10 @@ export class TopicLog {
     return this.#journal.sizeBytes;
   }
 
+  get firstOrdinal(): number {
+    return this.#journal.firstOrdinal;
+  }
+
   get segments(): Journal["segments"] {
     return this.#journal.segments;
   }

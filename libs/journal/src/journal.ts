@@ -85,6 +85,10 @@ export class SegmentedJournal implements Journal {
     return this.#segments.map(({ header, end }) => ({ firstSequence: header.firstSequence, bytes: end }));
   }
 
+  get firstOrdinal(): number {
+    return this.#segments[0]?.header.ordinal ?? 0;
+  }
+
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
