@@ -96,14 +96,16 @@ test("redrive: each dead letter is sent as it was, without the pipeline's header
 });
 
 test("redrive: what is a dead letter again is not sent twice: it ends where the log ended when it began", async () => {
-  const made: Fixture = fixture(3, {
+  // The second page has the last letter of before, and new ones.
+  const made: Fixture = fixture(4, {
+    perSecond: 3,
     ingest: () => {
       made.letters.push(letter(made.letters.length));
       return "VERDICT_DEAD_LETTERED";
     },
   });
   const counts = await redriveDeadLetters(made);
-  assert.deepEqual([offsetsOf(made), counts.again, made.kept.at(-1)], [["0-0", "0-1", "0-2"], 3, new Map([[0, 3n]])]);
+  assert.deepEqual([offsetsOf(made), counts.again, made.kept.at(-1)], [["0-0", "0-1", "0-2", "0-3"], 4, new Map([[0, 4n]])]);
 });
 
 test("redrive: 250 at 50 a second: pages of 50, a second between them, progress, the position kept after each", async () => {
