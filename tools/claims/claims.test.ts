@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { DESIGN_FILES, ROOT, rowsOf, sentencesOf, tagsIn, testsByClaim, withTests } from "./claims.ts";
+import { DESIGN_FILES, ROOT, rowsOf, sentencesOf, tagsIn, tagsOf, testNamesIn, testsByClaim, withTests } from "./claims.ts";
+import { FILE, tableOf, WAYS } from "./who-could-break-it.ts";
 
 const rows = DESIGN_FILES.flatMap((file) => rowsOf(readFileSync(join(ROOT, file), "utf8")));
 const tests = testsByClaim(ROOT);
@@ -81,4 +82,40 @@ test("claims: a document: tests are found by tags, lists of tags too, and writte
   const document = "| TX1 | text | kept | - |\n| TX3 | text | later | `x.test.ts` |";
   const written = withTests(document, new Map([["TX1", ["b.test.ts", "a.test.ts"]]]));
   assert.equal(written, "| TX1 | text | kept | `a.test.ts` `b.test.ts` |\n| TX3 | text | later | - |");
+});
+
+test("who could break it: each cell of each claim names tests that exist and have its tag, or a reason; each claim is there once", () => {
+  const table = tableOf(readFileSync(join(ROOT, FILE), "utf8"));
+  assert.deepEqual(table.columns, WAYS);
+  const used = new Set<string>();
+  for (const { claim, cells } of table.rows) {
+    assert.equal(cells.length, WAYS.length, claim);
+    for (const [at, cell] of cells.entries()) {
+      const where = `${claim}, ${WAYS[at]}`;
+      assert.match(cell, /^([a-z]|\d+( \d+)*)$/, where);
+      for (const one of cell.split(" ")) {
+        used.add(one);
+        const named = table.tests.get(one);
+        if (named === undefined) assert.ok(table.reasons.has(one), `${where}: neither a test nor a reason: ${one}`);
+        else assert.ok(tagsOf(named.name).includes(claim), `${where}: test ${one} does not name ${claim}`);
+      }
+    }
+  }
+  for (const [number, { file, name }] of table.tests) {
+    assert.ok(existsSync(join(ROOT, file)), `test ${number}: ${file} is not there`);
+    assert.ok(testNamesIn(readFileSync(join(ROOT, file), "utf8")).includes(name), `test ${number}: ${file} has no test of this name`);
+  }
+  assert.deepEqual(
+    [...table.tests.keys(), ...table.reasons.keys()].filter((one) => !used.has(one)),
+    [],
+    "no cell names them",
+  );
+  const stated = rowsOf(readFileSync(join(ROOT, "docs/design/transactions.md"), "utf8")).map(({ claim }) => claim);
+  const placed = [...table.rows.map(({ claim }) => claim), ...table.without];
+  assert.deepEqual(placed.toSorted(), stated.filter((claim) => /^TXD?\d/.test(claim)).toSorted());
+});
+
+test("who could break it: a document without a table: no columns, no rows", () => {
+  const { columns, rows: none, tests: named } = tableOf("# Title\n\n1. text\n");
+  assert.deepEqual([columns, none, named.size], [[], [], 0]);
 });

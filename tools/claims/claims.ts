@@ -52,14 +52,19 @@ export function sentencesOf(document: string): Map<string, string> {
   return sentences;
 }
 
+/** The names of a file's tests, as its source has them. */
+export function testNamesIn(source: string): string[] {
+  return Array.from(source.matchAll(TEST_NAME), (name) => name[1] ?? name[2] ?? name[3]!);
+}
+
 /** The tags in the names of a file's tests. */
 export function tagsIn(source: string): Set<string> {
-  const tags = new Set<string>();
-  for (const name of source.matchAll(TEST_NAME)) {
-    for (const tag of (name[1] ?? name[2] ?? name[3]!).matchAll(TAG))
-      for (const one of tag[1]!.split(/[ ,/]+/)) if (one !== "") tags.add(one);
-  }
-  return tags;
+  return new Set(testNamesIn(source).flatMap(tagsOf));
+}
+
+/** The tags in the name of a test. */
+export function tagsOf(name: string): string[] {
+  return [...name.matchAll(TAG)].flatMap((tag) => tag[1]!.split(/[ ,/]+/).filter((one) => one !== ""));
 }
 
 /** Test files by the claims their tests name. */

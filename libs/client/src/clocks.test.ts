@@ -51,7 +51,7 @@ for (const offMs of [6_000, -6_000, -60_000, 7_200_000, -950_000]) {
     );
   });
 
-  test(`a clock ${offMs} ms off: a one-statement transaction and an open one go on with a new id`, async () => {
+  test(`[TX8] [TXD7] a clock ${offMs} ms off: a one-statement transaction and an open one go on with a new id`, async () => {
     const { cluster, db } = await connected(offMs);
     const executed = judged(cluster, "execute", 2);
     await cluster.clock.until(db.delete("albums", { id: 7n }));

@@ -369,7 +369,7 @@ test("[TXD13] read: all proxies are frozen: DEADLINE_EXCEEDED, applied no", asyn
   assert.deepEqual([error.code, error.applied], ["DEADLINE_EXCEEDED", "no"]);
 });
 
-test("[TXD13] reads: after a commit, a commit whose answer was lost, and an Execute: every form of a read names them", async () => {
+test("[TX30] [TXD13] reads: after a commit, a commit whose answer was lost, and an Execute: every form of a read names them", async () => {
   const { cluster, db } = await connected();
   const entity = { table: "albums", key: { id: 7n } };
   const work = (): Promise<void> => db.runTransaction(entity, (txn) => Promise.resolve(txn.insert("albums", { id: 7n, owner: "ann" })));

@@ -116,7 +116,7 @@ test("[TXR1] raise: the same again before the first is on disk: written again, s
   assert.equal(replica.log.raise({ group: GROUP, epoch: epochOf(3n), owner: "a" }).run([]).persist.length, 1);
 });
 
-test("[TXR1] restart: promise, owner, entries, mark and ceiling are there", async () => {
+test("[TXD1] [TXD4] [TXR1] restart: promise, owner, entries, mark and ceiling are there", async () => {
   const replica = await withTail(3);
   await replica.append({ entries: [entry(4, 1)], previousEpoch: epochOf(1n), timestampCeilingUs: timestampUsOf(900n) });
   await replica.advance(2n, 1n);

@@ -470,7 +470,7 @@ test("[TXD14] apply: merging into a row that follows from a log: refused with US
   assert.equal(await valueOn(ring.replicas[0]!), "value-new");
 });
 
-test("[TXD14] read after a commit: every replica that counts has applied its entry first, and none decides it by that", async () => {
+test("[TX30] [TXD14] read after a commit: every replica that counts has applied its entry first, and none decides it by that", async () => {
   const ring = testRing(3);
   for (const replica of ring.replicas) await follow(replica, 5, "value-old");
   const asked: string[] = [];

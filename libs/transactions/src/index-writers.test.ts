@@ -1,4 +1,5 @@
-// Every way to change an index partition waits for its scanner, and leaves what it scanned as it was; rows that left memory's turn stay known.
+// Every way to change what a transaction has read waits for it, and leaves what it read as it was; rows that left memory's turn stay known.
+import type { Row, RowRange } from "@concord/ports";
 import { indexTableOf, type IndexScan } from "@concord/schema";
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -17,9 +18,10 @@ import {
   text,
   update,
   type Client,
+  type FixtureOptions,
   type Session,
 } from "./test/fixture.ts";
-import type { TableWrite } from "./index.ts";
+import type { TableWrite, TransactionOperations } from "./index.ts";
 
 const BY_STATUS = PHOTOS.indexes.find((index) => index.name === "by_status")!;
 const PUBLIC: IndexScan = {
@@ -36,41 +38,90 @@ const CHANGES: readonly (readonly [what: string, writes: readonly TableWrite[]])
   ["delete and insert", [remove(photoKey(1, 0)), insert(photoKey(1, 0), { status: text("public"), note: text("again") })]],
 ];
 
-async function withPhotos(): Promise<Client> {
-  const client = await new TestFixture().open();
+const RANGE: RowRange = { table: PHOTOS.name, partition: [bigint(1)], reverse: false, limit: 100 };
+const KEYS = [0, 1, 9].map((at) => photoKey(1, at));
+
+/** How a transaction reads all of album 1 that the changes touch. */
+const READS: Readonly<Record<string, (operations: TransactionOperations) => Promise<readonly (Row | undefined)[]>>> = {
+  "by key": async (operations) => operations.read(KEYS),
+  "by range": async (operations) => (await operations.readRange(RANGE)).rows,
+  "by index": async (operations) => (await operations.queryIndex(PHOTOS, [PUBLIC], 100)).rows,
+};
+type Read = (session: Session) => Promise<string>;
+
+const readOf =
+  (rows: (typeof READS)[string]): Read =>
+  async (session) =>
+    JSON.stringify((await session.operate(rows)).map((row) => [String(row?.key.clustering[0]!.value), plain(row)]));
+
+/** What is not in order while the reader is open. */
+const CONDITIONS: Readonly<Record<string, { readonly options?: FixtureOptions; readonly clockMs?: number }>> = {
+  "all well": {},
+  "memory keeps no row": { options: { limits: { cachedRowsMax: 0 }, cachedRowBytesMax: 0 } },
+  "the clock steps an hour back": { clockMs: -3_600_000 },
+  "the clock steps ten minutes on": { clockMs: 600_000 },
+};
+
+async function withPhotos(options: FixtureOptions = {}): Promise<Client> {
+  const client = await new TestFixture(options).open();
   await client.execute([0, 1].map((at) => insert(photoKey(1, at), { status: text("public"), note: text(`n${at}`) })));
   await settle();
   return client;
 }
 
-async function scanned(session: Session): Promise<string> {
-  const { rows } = await session.operate((operations) => operations.queryIndex(PHOTOS, [PUBLIC], 100));
-  return JSON.stringify(rows.map((row) => [String(row.key.clustering[0]!.value), plain(row)]));
+/** By an Execute, or by the commit of a transaction. */
+async function change(client: Client, by: "transaction" | "execute", writes: readonly TableWrite[]): Promise<void> {
+  if (by === "execute") return void (await client.execute(writes));
+  const writer = client.begin();
+  await writer.start(photoKey(1, 51));
+  await writer.commit(writes);
 }
 
-for (const [what, writes] of CHANGES) {
-  test(`[TXD6] index scan: ${what} by another transaction, or by Execute: waits for the scanner, whose second scan is as the first`, async () => {
-    for (const by of ["transaction", "execute"] as const) {
-      const client = await withPhotos();
-      const scanner = client.begin();
-      await scanner.start(photoKey(1, 50));
-      const first = await scanned(scanner);
-      let changed: Promise<unknown>;
-      if (by === "execute") changed = client.execute(writes);
-      else {
-        const writer = client.begin();
-        await writer.start(photoKey(1, 51));
-        changed = writer.commit(writes);
-      }
-      assert.ok(await isPending(changed), by);
-      assert.equal(await scanned(scanner), first, by);
-      await scanner.commit();
-      await changed;
-      const after = client.begin();
-      await after.start(photoKey(1, 52));
-      assert.notEqual(await scanned(after), first, by);
+for (const [form, rows] of Object.entries(READS)) {
+  const read = readOf(rows);
+  for (const [what, writes] of CHANGES) {
+    for (const [condition, { options, clockMs = 0 }] of Object.entries(CONDITIONS)) {
+      test(`[TX4] [TX8] [TXD6] read ${form}: ${what} by another transaction, or by Execute: waits for the reader, whose second read is as the first (${condition})`, async () => {
+        for (const by of ["transaction", "execute"] as const) {
+          const client = await withPhotos(options);
+          const reader = client.begin();
+          await reader.start(photoKey(1, 50));
+          const first = await read(reader);
+          const changed = change(client, by, writes);
+          assert.ok(await isPending(changed), by);
+          client.fixture.clock.wallMs += clockMs;
+          await client.fixture.clock.advance(100);
+          assert.ok(await isPending(changed), by);
+          assert.equal(await read(reader), first, by);
+          await reader.commit();
+          await changed;
+          const after = client.begin();
+          await after.start(photoKey(1, 52));
+          assert.notEqual(await read(after), first, by);
+        }
+      });
     }
-  });
+
+    test(`[TX4] [TX5] [TXD1] [TXD6] read ${form}: the master is replaced, where ${what} waits for no old reader: that one commits nothing, read or written`, async () => {
+      for (const commits of [[], [insert(photoKey(1, 60), { note: text("of the old reader") })]]) {
+        const old = await withPhotos();
+        const reader = old.begin();
+        await reader.start(photoKey(1, 50));
+        const first = await read(reader);
+        const next = await old.fixture.open();
+        await next.execute(writes);
+        const refused = await reader.commit(commits).then(
+          () => undefined,
+          (thrown: { code: string }) => thrown.code,
+        );
+        assert.ok(refused !== undefined, "a commit that is refused");
+        const after = next.begin();
+        await after.start(photoKey(1, 52));
+        assert.notEqual(await read(after), first);
+        assert.equal(await after.read(photoKey(1, 60)), undefined);
+      }
+    });
+  }
 }
 
 test("[TX6] eviction: logged rows that storage does not have yet, memory for none, others read meanwhile: the next transaction builds on the logged row", async () => {
