@@ -167,7 +167,7 @@ test("[TXC5] a replica that missed the deletion: it has it before any other forg
   }
 });
 
-test("[TXC5] a late write from before the deletion, after its purge: the tombstone covers it", async () => {
+test("[TXC5] a late write from before the deletion, after its purge: the tombstone covers it, and nothing above the deletion", async () => {
   const { write, elapse, pass, deliver, now, images } = fixture();
   await write(removeAt(key(1, 1), now()));
   const late = insertAt(key(1, 1), now() - 1n);
@@ -175,6 +175,9 @@ test("[TXC5] a late write from before the deletion, after its purge: the tombsto
   assert.equal((await pass()).purged, 1);
   for (const replica of REPLICAS) deliver(replica, late);
   assert.ok(images(key(1, 1)).every((image) => image === undefined));
+  const above = insertAt(key(1, 1), now() - AGE_US + 1n);
+  for (const replica of REPLICAS) deliver(replica, above);
+  for (const image of images(key(1, 1))) assert.deepEqual(liveRow(image), liveRow(imageOf(above)));
 });
 
 test("[TXC5] more dead rows in a partition than a pass takes: the limit in each, all in the end", async () => {

@@ -4,11 +4,11 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
-import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
+import { encodeMutation, encodeRange, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
 import { ConcordError, seqOf, timestampUsOf, toConcordError } from "@concord/runtime";
 import { QuorumRowStore, rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
-import { RANGE_BYTES_TARGET } from "./limits.ts";
+import { RANGE_BYTES_TARGET, RANGE_IMAGES_MAX, RANGE_SCAN_IMAGES_MAX } from "./limits.ts";
 import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
 const OPTIONS = { timeoutMs: 1000 };
@@ -74,6 +74,47 @@ test("write: 900 KB to replicas that are slower than the write timeout: acknowle
     assert.equal(await written, outcome);
   }
 });
+
+test("readRange: more dead rows than a page looks at came back as an empty page: it goes on until it has a row, or half of its time is used", async () => {
+  const pagesMax = RANGE_SCAN_IMAGES_MAX / RANGE_IMAGES_MAX;
+  const ring = testRing(1);
+  await ring.rows.apply(
+    Array.from({ length: RANGE_IMAGES_MAX }, (_, at) => remove(1, keyOf(at))),
+    OPTIONS,
+  );
+  await ring.rows.apply([insert("value-a", 1, keyOf(RANGE_IMAGES_MAX))], OPTIONS);
+  const replica: RowReplica = ring.replicas[0]!;
+  const bounds = encodeRange(RANGE);
+  const dead = await replica.readRowRange({ ...bounds, reverse: false, limit: RANGE_IMAGES_MAX }, OPTIONS.timeoutMs, []);
+  /** The same dead rows page after page, each for so long, then what is there. */
+  const page = async (eachMs: number) => {
+    let pages = 0;
+    const readRowRange: RowReplica["readRowRange"] = async (...call) => {
+      await ring.clock.pass(eachMs);
+      pages += 1;
+      return pages <= pagesMax ? { rows: dead.rows, more: true } : replica.readRowRange(...call);
+    };
+    const { name, collection } = replica;
+    const slow = { ...functionsOf(replica), name, collection, reachable: true, readRowRange };
+    return new QuorumRowStore({ replicas: [slow], clock: ring.clock, checksum }).readRange({ ...RANGE, limit: 1 }, OPTIONS);
+  };
+  const found = await page(1);
+  assert.deepEqual(
+    found.rows.map(({ key }) => key),
+    [keyOf(RANGE_IMAGES_MAX)],
+  );
+  const short = await page((OPTIONS.timeoutMs * 0.6) / pagesMax);
+  assert.deepEqual([short.rows.length, short.next], [0, keyOf(RANGE_IMAGES_MAX - 1).clustering]);
+});
+
+function functionsOf(replica: RowReplica): Pick<RowReplica, "applyRows" | "applyCopies" | "readRows" | "catchUp"> {
+  return {
+    applyRows: (...call) => replica.applyRows(...call),
+    applyCopies: (...call) => replica.applyCopies(...call),
+    readRows: (...call) => replica.readRows(...call),
+    catchUp: (...call) => replica.catchUp(...call),
+  };
+}
 
 /** The value on one replica alone. */
 async function valueOn(replica: TestReplica, key: RowKey = KEY): Promise<string | undefined> {

@@ -117,7 +117,10 @@ export class QuorumRowStore implements RowStore {
     return (await Promise.all(chunks)).flat().map((row) => row.image);
   }
 
-  /** As `read`. A page is shorter than its limit, with `next`, when RANGE_SCAN_IMAGES_MAX images were looked at or its rows would have more than PAGE_ROW_BYTES_MAX. */
+  /**
+   * As `read`. A page is shorter than its limit, with `next`, when its rows would have more than PAGE_ROW_BYTES_MAX or RANGE_SCAN_IMAGES_MAX images
+   * were looked at; one without a row goes on then until half of its time is used: an empty page would only be asked for again.
+   */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page takes at least one row");
     const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
@@ -143,7 +146,8 @@ export class QuorumRowStore implements RowStore {
         return { rows, next: isLast ? undefined : rows.at(-1)!.key.clustering };
       }
       if (page.horizon === undefined) break;
-      if (scanned >= RANGE_SCAN_IMAGES_MAX) return { rows, next: decodeRowKey(page.horizon).clustering };
+      const isHalfUsed = deadlineMs - this.#clock.monotonicMs() < options.timeoutMs / 2;
+      if (scanned >= RANGE_SCAN_IMAGES_MAX && (rows.length > 0 || isHalfUsed)) return { rows, next: decodeRowKey(page.horizon).clustering };
       if (range.reverse) bounds.to = page.horizon;
       else bounds.from = successor(page.horizon);
     }
