@@ -56,7 +56,8 @@ export async function newTopics(settings: TopicSettings = {}): Promise<Topics> {
   await (
     await kafkaAdmin()
   ).createTopics({
-    waitForLeaders: true,
+    // kafkajs waits for a leader, but fails on a broker that does not know the topic yet.
+    waitForLeaders: false,
     topics: Object.entries(topics).map(([topic, each]) => ({
       topic: each,
       numPartitions: 2,
@@ -68,11 +69,12 @@ export async function newTopics(settings: TopicSettings = {}): Promise<Topics> {
   return topics;
 }
 
-/** A new topic has a leader in the metadata before the broker knows that it leads. */
-async function served(topic: string): Promise<void> {
+/** A new topic of two partitions has a leader in the metadata before the broker knows that it leads. */
+export async function served(topic: string): Promise<void> {
   for (;;) {
     const offsets = await (await kafkaAdmin()).fetchTopicOffsets(topic).catch(() => []);
     if (offsets.length === 2) return;
+    await sleep(OPEN_AGAIN_MS);
   }
 }
 

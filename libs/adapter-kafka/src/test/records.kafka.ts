@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { after, test } from "node:test";
 import { silentLog } from "@concord/runtime";
 import { makeRecordTopic, openKafkaRecords, type KafkaRecords } from "../index.ts";
-import { brokers, clock, kafkaAdmin } from "./real-kafka.ts";
+import { brokers, clock, kafkaAdmin, served } from "./real-kafka.ts";
 
 const opened: KafkaRecords[] = [];
 after(async () => {
@@ -47,7 +47,8 @@ test("[TX32] records: a topic that may lose or reorder them is refused, each set
   const topic = newName();
   const admin = await kafkaAdmin();
   const configEntries = [{ name: "cleanup.policy", value: "compact" }];
-  await admin.createTopics({ waitForLeaders: true, topics: [{ topic, numPartitions: 2, replicationFactor: 1, configEntries }] });
+  await admin.createTopics({ waitForLeaders: false, topics: [{ topic, numPartitions: 2, replicationFactor: 1, configEntries }] });
+  await served(topic);
   await assert.rejects(open(topic), ({ code, message }: { code: string; message: string }) => {
     assert.equal(code, "SCHEMA_INVALID");
     for (const named of [/2 partitions, the configuration says 1/, /cleanup.policy/, /retention.ms must be -1/])
