@@ -15,7 +15,8 @@ before(async () => {
   folder = mkdtempSync(join(tmpdir(), "concord-libraries-"));
   unpackInto(folder, await packLibraries(join(folder, "packed")));
   // Dependencies as an install would bring them, without asking a registry.
-  for (const name of ["@node-rs", "level", "@types"]) symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
+  for (const name of ["@node-rs", "hash-wasm", "level", "@types"])
+    symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
 });
 
 after(() => rmSync(folder, { recursive: true, force: true }));

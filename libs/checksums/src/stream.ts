@@ -1,6 +1,5 @@
 import { unreachable } from "@concord/runtime";
-import { crc32, crc32c } from "./crc.ts";
-import { crc64nvme } from "./crc64.ts";
+import { crc32, crc32c, crc64nvme } from "./crc.ts";
 
 export type CrcAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME";
 
