@@ -1,16 +1,5 @@
 import { open } from "node:fs/promises";
-
-/*
- * A manifest: blocks of 32 KiB with fragments of records: a masked CRC32C (4 bytes), length (2, little-endian), type (1): whole, first, middle or
- * last. A record is an edit: tagged fields, of which the first ones are the comparator's name (1) and the number of the log that has what is
- * in no table yet (2). LevelDB writes the latter into every edit but the first one of a new database.
- */
-const BLOCK_BYTES = 32 * 1024;
-const HEADER_BYTES = 7;
-const WHOLE = 1;
-const FIRST = 2;
-const COMPARATOR = 1;
-const LOG_NUMBER = 2;
+import { Fields, fragmentsOf, RECORD, TAG, Unreadable } from "./manifest-format.ts";
 
 /** What a manifest says of the log, as far as it was read: later reads go on from there. */
 export class ManifestLog {
@@ -24,18 +13,11 @@ export class ManifestLog {
 
   /** Number of the log that the newest edit names. */
   async number(): Promise<number | undefined> {
-    const bytes = await this.#readOn();
-    for (let at = 0; ;) {
-      const left = BLOCK_BYTES - ((this.#at + at) % BLOCK_BYTES);
-      const fragment = left < HEADER_BYTES ? undefined : fragmentAt(bytes, at);
-      // No fragment begins in the last bytes of a block.
-      if (fragment === undefined && (left >= HEADER_BYTES || at + left > bytes.length)) {
-        this.#at += at;
-        return this.#number;
-      }
-      if (fragment?.type === WHOLE || fragment?.type === FIRST) this.#number = logNumberOf(fragment.payload) ?? this.#number;
-      at += fragment === undefined ? left : HEADER_BYTES + fragment.payload.length;
+    for (const { type, data, end } of fragmentsOf(await this.#readOn(), this.#at)) {
+      if (type === RECORD.full || type === RECORD.first) this.#number = logNumberOf(data) ?? this.#number;
+      this.#at = end;
     }
+    return this.#number;
   }
 
   async #readOn(): Promise<Buffer> {
@@ -50,32 +32,21 @@ export class ManifestLog {
   }
 }
 
-/** Undefined: it is not there whole yet. */
-function fragmentAt(bytes: Buffer, at: number): { readonly type: number; readonly payload: Buffer } | undefined {
-  if (at + HEADER_BYTES > bytes.length) return undefined;
-  const end = at + HEADER_BYTES + bytes.readUInt16LE(at + 4);
-  return end > bytes.length ? undefined : { type: bytes[at + 6]!, payload: bytes.subarray(at + HEADER_BYTES, end) };
-}
-
-/** Undefined: the edit has none. */
+/**
+ * LevelDB writes the number of the log that has what is in no table yet into every edit but the first one of a new database, in front, behind the
+ * comparator's name. Undefined: the edit has none.
+ */
 function logNumberOf(edit: Buffer): number | undefined {
-  const cursor = { at: 0 };
-  let tag = varintAt(edit, cursor);
-  if (tag === COMPARATOR) {
-    cursor.at += varintAt(edit, cursor) ?? 0;
-    tag = varintAt(edit, cursor);
+  const fields = new Fields(edit);
+  try {
+    let tag = fields.number();
+    if (tag === TAG.comparator) {
+      fields.skipText();
+      tag = fields.number();
+    }
+    return tag === TAG.logNumber ? fields.number() : undefined;
+  } catch (thrown) {
+    if (thrown instanceof Unreadable) return undefined;
+    throw thrown;
   }
-  return tag === LOG_NUMBER ? varintAt(edit, cursor) : undefined;
-}
-
-function varintAt(bytes: Buffer, cursor: { at: number }): number | undefined {
-  let value = 0;
-  for (let scale = 1; scale <= 2 ** 49; scale *= 0x80) {
-    const byte = bytes[cursor.at];
-    if (byte === undefined) return undefined;
-    cursor.at += 1;
-    value += (byte & 0x7f) * scale;
-    if (byte < 0x80) return value;
-  }
-  return undefined;
 }
