@@ -1,3 +1,4 @@
+export { columnBytes, imageBytes } from "./column-bytes.ts";
 export { emptyImage, imageOf, liveRow, mergeImages, newestTimestamp, sameImage, supersedingUs } from "./row-image.ts";
 export {
   decodeImage,

@@ -1,7 +1,7 @@
 import type { RowImage, RowPage, RowRange } from "@concord/ports";
-import { liveRow, mergeImages } from "@concord/rows";
+import { imageBytes, liveRow, mergeImages } from "@concord/rows";
 import { compareClustering, keyText } from "@concord/schema";
-import { valueBytes, type CellValue } from "@concord/values";
+import type { CellValue } from "@concord/values";
 import { assert } from "@concord/runtime";
 import { PAGE_ROW_BYTES_MAX } from "./limits.ts";
 
@@ -54,13 +54,6 @@ export async function readMergedRange(
     if (rows.length === range.limit) return { rows, next: rows.at(-1)!.key.clustering };
     after = page.next;
   }
-}
-
-/** Bytes of the columns on the wire. */
-export function imageBytes(image: RowImage): number {
-  let bytes = 0;
-  for (const [column, { value }] of image.cells) bytes += column.length + (value === null ? 0 : valueBytes(value));
-  return bytes;
 }
 
 /** Changes up to the end of a page; all of them when it was the last. */

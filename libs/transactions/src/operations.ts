@@ -1,5 +1,5 @@
 import type { Row, RowImage, RowKey, RowRange } from "@concord/ports";
-import { liveRow, newestTimestamp } from "@concord/rows";
+import { imageBytes, liveRow, newestTimestamp } from "@concord/rows";
 import { assert, ConcordError, spanOver, TIMESTAMP_ZERO, toConcordError, type Clock, type Span } from "@concord/runtime";
 import type { LockMode } from "@concord/locks";
 import {
@@ -22,7 +22,6 @@ import type { GroupSettings } from "./group-context.ts";
 import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import { ANSWER_MARGIN_MS, LOCK_NEXT_PAGE_ROWS, PAGE_ROW_BYTES_MAX } from "./limits.ts";
-import { imageBytes } from "./merged-range.ts";
 import { approximateBytes, approximateImageBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
 import type { Transaction } from "./transaction.ts";
 

@@ -1,7 +1,7 @@
 import { ByteWriter } from "@concord/codec";
 import type { LogPosition, Row, RowRange, RowStore } from "@concord/ports";
 import { PAGE_ROW_BYTES_MAX } from "@concord/quorum";
-import { liveRow } from "@concord/rows";
+import { columnBytes, liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
 import {
   baseKeyOf,
@@ -18,7 +18,6 @@ import {
 } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 import { INTERSECTION_ROWS_MAX, PAGE_ROWS_MAX } from "../limits.ts";
-import { columnBytes } from "../rpc/answer-rows.ts";
 
 export interface ReadContext {
   readonly rows: RowStore;

@@ -1,8 +1,7 @@
 import type { Row } from "@concord/ports";
 import { rowText } from "@concord/quorum";
-import { encodeRowKey } from "@concord/rows";
+import { columnBytes, encodeRowKey } from "@concord/rows";
 import { ConcordError } from "@concord/runtime";
-import { valueBytes } from "@concord/values";
 import { ANSWER_ROW_BYTES_MAX } from "../limits.ts";
 
 /**
@@ -32,11 +31,4 @@ export function checkAnswer(rows: readonly (Row | undefined)[], columns?: Readon
     value: String(isAlone ? largest.bytes : total),
   };
   throw new ConcordError("LIMIT_EXCEEDED", `${what}, an answer takes ${ANSWER_ROW_BYTES_MAX}: ${advice}`, { applied: "no", metadata });
-}
-
-/** Bytes of a row's columns on the wire, without what frames them. */
-export function columnBytes({ columns: all }: Row, columns?: ReadonlySet<string>): number {
-  let bytes = 0;
-  for (const [name, value] of all) if (columns === undefined || columns.has(name)) bytes += name.length + valueBytes(value);
-  return bytes;
 }
