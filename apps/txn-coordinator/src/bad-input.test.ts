@@ -29,6 +29,11 @@ const statement = (text: string, ...binds: object[]): object => ({ statement: { 
 const many = <Item>(count: number, item: (at: number) => Item): Item[] => Array.from({ length: count }, (_, at) => item(at));
 const big = { textValue: "x".repeat(1_100_000) };
 
+/** A query for the next free row. */
+const next = (what: string, code: ErrorCode, text: string, rest: object = {}): Case => {
+  return { method: "Query", what, code, request: inside({ ...statement(text), ...rest, lock: "READ_LOCK_NEXT" }) };
+};
+
 /** An album of another group than album 1. */
 let farAlbum = 2;
 
@@ -227,42 +232,12 @@ const CASES: readonly Case[] = [
     code: "MALFORMED_REQUEST",
     request: inside({ ...statement("SELECT * FROM albums WHERE id = 1"), lock: 77 }),
   },
-  {
-    method: "Query",
-    what: "the next row of a full key",
-    code: "MALFORMED_REQUEST",
-    request: inside({ ...statement("SELECT * FROM photos WHERE album = 1 AND photo = 1"), lock: "READ_LOCK_NEXT" }),
-  },
-  {
-    method: "Query",
-    what: "the next row of a write",
-    code: "MALFORMED_REQUEST",
-    request: inside({ ...statement("DELETE FROM photos WHERE album = 1 AND photo = 1"), lock: "READ_LOCK_NEXT" }),
-  },
-  {
-    method: "Query",
-    what: "the next rows after a page",
-    code: "MALFORMED_REQUEST",
-    request: inside({ ...statement("SELECT * FROM photos WHERE album = 1"), pageToken: Uint8Array.of(1), lock: "READ_LOCK_NEXT" }),
-  },
-  {
-    method: "Query",
-    what: "1001 next rows",
-    code: "LIMIT_EXCEEDED",
-    request: inside({ ...statement("SELECT * FROM photos WHERE album = 1"), limit: 1001, lock: "READ_LOCK_NEXT" }),
-  },
-  {
-    method: "Query",
-    what: "the next row of a scan",
-    code: "SCAN_REFUSED",
-    request: inside({ ...statement("SELECT * FROM photos WHERE status = 'public'"), lock: "READ_LOCK_NEXT" }),
-  },
-  {
-    method: "Query",
-    what: "the next row of an index that spans groups",
-    code: "INDEX_CROSS_GROUP",
-    request: inside({ ...statement("SELECT * FROM photos WHERE owner = 'me'"), lock: "READ_LOCK_NEXT" }),
-  },
+  next("the next row of a full key", "MALFORMED_REQUEST", "SELECT * FROM photos WHERE album = 1 AND photo = 1"),
+  next("the next row of a write", "MALFORMED_REQUEST", "DELETE FROM photos WHERE album = 1 AND photo = 1"),
+  next("the next rows after a page", "MALFORMED_REQUEST", "SELECT * FROM photos WHERE album = 1", { pageToken: Uint8Array.of(1) }),
+  next("1001 next rows", "LIMIT_EXCEEDED", "SELECT * FROM photos WHERE album = 1", { limit: 1001 }),
+  next("the next row of a scan", "SCAN_REFUSED", "SELECT * FROM photos WHERE status = 'public'"),
+  next("the next row of an index that spans groups", "INDEX_CROSS_GROUP", "SELECT * FROM photos WHERE owner = 'me'"),
   {
     method: "Query",
     what: "the next row of another group",
@@ -273,12 +248,7 @@ const CASES: readonly Case[] = [
       lock: "READ_LOCK_NEXT",
     }),
   },
-  {
-    method: "Query",
-    what: "the next row of a system table",
-    code: "SYSTEM_TABLE",
-    request: inside({ ...statement("SELECT * FROM concord_groups WHERE kind = 'groups'"), lock: "READ_LOCK_NEXT" }),
-  },
+  next("the next row of a system table", "SYSTEM_TABLE", "SELECT * FROM concord_groups WHERE kind = 'groups'"),
   {
     method: "Read",
     what: "the next row by key",
