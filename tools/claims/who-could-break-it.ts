@@ -10,9 +10,9 @@ export interface NamedTest {
 export interface Table {
   readonly columns: readonly string[];
   readonly rows: readonly { readonly claim: string; readonly cells: readonly string[] }[];
-  /** By the numbers that cells have. */
+  /** Tests by the numbers that cells have. */
   readonly tests: ReadonlyMap<string, NamedTest>;
-  /** By letter. */
+  /** Reasons by letter. */
   readonly reasons: ReadonlyMap<string, string>;
   readonly without: readonly string[];
 }

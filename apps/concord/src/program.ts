@@ -113,7 +113,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   };
 }
 
-/** What the admin port shows besides metrics and readiness. */
+/** Pages of the admin port besides metrics and readiness. */
 function pagesOf(service: ConcordService): Readonly<Record<string, () => Promise<object>>> {
   return {
     "/replicas": () => service.replicas(),

@@ -1,4 +1,4 @@
-// What comes without a checksum gets a CRC-64/NVME of the whole object, as S3 adds it since 2024-12; what comes with one keeps that one alone.
+// Uploads without a checksum get a CRC-64/NVME of the whole object, as S3 adds it since 2024-12; those with one keep that one alone.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import { after, before, test } from "node:test";

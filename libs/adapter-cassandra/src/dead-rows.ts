@@ -17,7 +17,7 @@ export interface DeadRowsOwnerOptions {
   readonly isAllowed: () => boolean;
 }
 
-/** Beside the row of the schema's version. Its version is the slot of the last pass that began. */
+/** Id of a row beside that of the schema's version. Its version is the slot of the last pass that began. */
 const PASS_ROW = "dead_rows";
 
 /**

@@ -4,9 +4,9 @@ import { CHECK_TIMEOUT_MS, OUTCOMES_GC_GRACE_SECONDS, REPLICAS_MIN, ROWS_GC_GRAC
 import type { CassandraNode, CassandraSession, Column, ResultRow } from "./session.ts";
 import { MIGRATIONS } from "./tables.ts";
 
-/** What is wrong with a keyspace, one line each: what was found, what it must be, the statement that changes it. */
+/** Faults of a keyspace, one line each: what was found, what it must be, the statement that changes it. */
 export interface KeyspaceFaults {
-  /** What is acknowledged is or can be lost. */
+  /** Faults by which acknowledged data is or can be lost. */
   readonly losing: readonly string[];
   /** Less is promised than three copies do. */
   readonly weak: readonly string[];

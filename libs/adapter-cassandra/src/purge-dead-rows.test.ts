@@ -69,7 +69,7 @@ function fixture(seed = 1) {
       ),
     deliver: (replica: number, mutation: Mutation) => replicas.deliver(replica, statementsOf("concord", mutation).statements),
     pass: (signal = new AbortController().signal): Promise<DeadRowsPass> => purgeDeadRows({ ...options, signal }),
-    /** What each two replicas have of a row. */
+    /** Images that each two replicas have of a row. */
     images: (of: RowKey): readonly (RowImage | undefined)[] => {
       const { partition, clustering } = storedKey(of);
       return replicas.readsOf(partition, clustering).map((row) => imageOfRow(of, row));
@@ -191,7 +191,7 @@ test("[TXC5] more dead rows in a partition than a pass takes: the limit in each,
   assert.equal(replicas.storedRows, 0);
 });
 
-test("[TXC5] tokens with too many tombstones: they are read in smaller parts; when all fails the pass ends and says so", async () => {
+test("[TXC5] tokens with too many tombstones: they are read in smaller parts; when all fails the pass ends and reports it", async () => {
   const { replicas, write, elapse, pass, now } = fixture();
   for (let at = 0; at < 64; at += 1) await write(insertAt(key(at, 0), now()), removeAt(key(at, 0), now() + 1n));
   elapse(AGE_US + 1n);

@@ -28,12 +28,12 @@ export interface DeadRowsOptions {
   readonly signal: AbortSignal;
 }
 
-/** What a pass did with deleted rows that are old enough. */
+/** Result of a pass over deleted rows that are old enough. */
 export interface DeadRowsPass {
   purged: number;
   /** Something newer than the deletion is in the row, or it changed while the pass looked. */
   newer: number;
-  /** Above DEAD_ROWS_PARTITION_MAX in one partition: for a later pass. */
+  /** Rows above DEAD_ROWS_PARTITION_MAX in one partition: for a later pass. */
   crowded: number;
   /** A replica did not acknowledge: for a later pass. */
   unacknowledged: number;
@@ -124,7 +124,7 @@ class Pass {
     return pages;
   }
 
-  /** In batches of one partition each. */
+  /** Deleted rows in batches of one partition each. */
   #candidates(rows: readonly ResultRow[]): readonly (readonly DeadRow[])[] {
     const before = this.#before();
     const batches: DeadRow[][] = [];
@@ -173,7 +173,7 @@ class Pass {
     });
   }
 
-  /** When the whole row was deleted; undefined when something in it is newer, or it was purged meanwhile. */
+  /** Timestamp of the deletion of the whole row; undefined when something in it is newer, or it was purged meanwhile. */
   async #deletedUs({ partition, clustering }: DeadRow): Promise<TimestampUs | undefined> {
     const { session, timeoutMs } = this.#options;
     const query = `SELECT deleted, marker, cells FROM ${this.#table} WHERE partition = ? AND clustering = ?`;

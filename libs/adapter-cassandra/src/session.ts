@@ -30,7 +30,7 @@ export interface ReadSettings {
 
 export interface WriteSettings {
   readonly timeoutMs: number;
-  /** Of `write` only: acknowledged by every replica, QUORUM when absent. */
+  /** "all": a write is acknowledged by every replica; QUORUM when absent. Not for reads. */
   readonly consistency?: "all";
 }
 

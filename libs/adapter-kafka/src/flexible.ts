@@ -41,7 +41,7 @@ export interface FetchAnswer {
   readonly stableEnd: bigint;
   readonly aborted: readonly AbortedTransaction[];
   readonly batches: Buffer;
-  /** Where the broker's log and what was read before part; undefined: the log continues what was read. */
+  /** Offset at which the broker's log parts from what was read before; undefined: the log continues what was read. */
   readonly divergesAt: bigint | undefined;
 }
 

@@ -18,7 +18,7 @@ export class Reader {
   readonly #wire: KafkaWire;
   readonly #kept = new Map<string, Stretch>();
   readonly #input: string | undefined;
-  /** By partition of the input: the end of the last fetch, and the leader epoch of the batch that ended there. */
+  /** End of the last fetch and leader epoch of the batch that ended there, by partition of the input. */
   readonly #inputEnds = new Map<number, { readonly next: bigint; readonly epoch: number }>();
 
   /** `input`: the topic of which each read must continue what was read before. */

@@ -5,14 +5,14 @@ import { Level } from "level";
 import { manifestName } from "./manifest-evidence.ts";
 import { ManifestLog } from "./manifest-log.ts";
 
-/** On Node `level` is classic-level, whose ranges can be compacted. */
+/** `level` on Node is classic-level, whose ranges can be compacted. */
 type ClassicLevel = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8Array, end: Uint8Array): Promise<void> };
 
 /** A LevelDB that is open. */
 export interface Database {
   readonly folder: string;
   readonly level: ClassicLevel;
-  /** Of this opening. */
+  /** Manifest of this opening. */
   readonly manifest: ManifestLog;
 }
 
@@ -43,7 +43,7 @@ const CALL_ENTRIES_MAX = 1_000;
 const FIRST_KEY = Uint8Array.of(0);
 /** Least digits of a file's number in its name. */
 const NUMBER_DIGITS = 6;
-/** Below every key of a table: the range from it to it holds nothing. */
+/** Key below every key of a table: the range from it to it holds nothing. */
 const BELOW_ALL = new Uint8Array();
 
 /** LevelDB resolved a flush that did not happen: it could not make the log that follows. */

@@ -23,10 +23,10 @@ export class Unreadable extends Error {}
 export interface Fragment {
   readonly type: number;
   readonly data: Buffer;
-  /** As stored, and the bytes it is of. */
+  /** The checksum as stored, and the bytes it is of. */
   readonly maskedCrc: number;
   readonly summed: Buffer;
-  /** Where the next fragment begins in the log. */
+  /** Start of the next fragment in the log. */
   readonly end: number;
 }
 

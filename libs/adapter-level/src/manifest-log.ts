@@ -1,7 +1,7 @@
 import { open } from "node:fs/promises";
 import { Fields, fragmentsOf, RECORD, TAG, Unreadable } from "./manifest-format.ts";
 
-/** What a manifest says of the log, as far as it was read: later reads go on from there. */
+/** Newest log that a manifest names, as far as it was read: later reads go on from there. */
 export class ManifestLog {
   readonly #path: string;
   #at = 0;

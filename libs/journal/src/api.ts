@@ -51,7 +51,7 @@ export interface Journal {
   trim(sequence: bigint): Promise<bigint>;
   /** Where the segments begin, oldest first, and their sizes: what retention by size decides on. */
   readonly segments: readonly { readonly firstSequence: bigint; readonly bytes: number }[];
-  /** Of the oldest segment: grows whenever one is removed, also where empty ones of several owners have one first sequence. 0: there is none. */
+  /** Ordinal of the oldest segment: grows whenever one is removed, also where empty ones of several owners have one first sequence. 0: there is none. */
   readonly firstOrdinal: number;
   /** Bytes of all segments. */
   readonly sizeBytes: number;

@@ -32,7 +32,7 @@ export interface LockDecision {
   readonly granted: readonly LockGrant[];
 }
 
-/** What one transaction has in the table, for operators. */
+/** Locks of one transaction, for operators. */
 export interface LockSummary {
   readonly held: number;
   /** The first ones of them. */
@@ -178,7 +178,7 @@ export class LockTable {
     return Array.from(this.#locks.get(key)?.holders ?? [], (holder) => holder.id);
   }
 
-  /** What the transaction holds, at most `keysMax` keys of it, and what it waits for with one of the holders each. */
+  /** Locks that the transaction holds, at most `keysMax` keys of them, and those it waits for with one of the holders each. */
   summaryOf(transactionId: string, keysMax: number): LockSummary {
     const transaction = this.#transactions.get(transactionId);
     if (transaction === undefined) return { held: 0, keys: [], waits: [] };

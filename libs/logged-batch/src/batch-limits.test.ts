@@ -1,4 +1,4 @@
-// What a batch may have, and what is counted of batches.
+// Limits of batches, and counts of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BATCH_BYTES_MAX, BATCH_ROWS_MAX } from "@concord/ports";

@@ -1,4 +1,4 @@
-// Where pages of a range end, over replicas that end theirs early, late or never.
+// Ends of a range's pages, over replicas that end theirs early, late or never.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { RowRange } from "@concord/ports";

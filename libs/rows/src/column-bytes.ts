@@ -10,7 +10,7 @@ export function columnBytes(row: Row, columns?: ReadonlySet<string>): number {
   return bytes;
 }
 
-/** As `columnBytes`, of an image: a deleted cell has its column's name. */
+/** `columnBytes` of an image: a deleted cell has its column's name. */
 export function imageBytes({ cells }: RowImage): number {
   let bytes = 0;
   cells.forEach(({ value }, name) => (bytes += name.length + (value === null ? 0 : valueBytes(value))));

@@ -27,12 +27,12 @@ export class SpaceReserve {
     return this.#heldBytes;
   }
 
-  /** With less space left than this the stores get it when they open: what a checkpoint in progress may take. */
+  /** Minimum of free space above which opening stores do not get it: what a checkpoint in progress may take. */
   get neededBytes(): number {
     return this.#bytes / 2;
   }
 
-  /** With less space left than this stores that are open get a block of it. */
+  /** Minimum of free space above which open stores do not get a block of it. */
   get blockBytes(): number {
     return BLOCK_BYTES;
   }

@@ -299,7 +299,7 @@ export class JournaledStore implements Store {
     return this.#untilSpace(() => this.#journal.checkpoint(() => payload));
   }
 
-  /** On a full disk a checkpoint waits: the store serves what it has. */
+  /** A checkpoint waits on a full disk: the store serves what it has. */
   #untilSpace<Answer>(act: () => Promise<Answer>): Promise<Answer> {
     return untilSpace(act, this.#context.clock, () => this.#closed !== undefined);
   }

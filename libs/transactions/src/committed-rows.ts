@@ -23,7 +23,7 @@ interface UnappliedFlush {
   readonly seq: Seq;
   readonly items: readonly { readonly changed: readonly ChangedRow[] }[];
   readonly rows: number;
-  /** Of those that are in memory. */
+  /** Bytes of those that are in memory. */
   readonly bytes: number;
   /** Made when a range first asks for it. */
   byPartition: ReadonlyMap<string, readonly ChangedRow[]> | undefined;
@@ -56,7 +56,7 @@ export class CommittedRows {
   readonly #unapplied: UnappliedFlush[] = [];
   #unappliedRows = 0;
   #bytes = 0;
-  /** As of their flushes: a row that two of them wrote counts twice. */
+  /** Bytes by flush: a row that two of them wrote counts twice. */
   #unappliedBytes = 0;
   #appliedSeq: Seq;
   readonly #shrink = (): void => this.#evict();

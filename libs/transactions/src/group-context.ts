@@ -45,13 +45,13 @@ export interface GroupContext {
   readonly localRows?: LocalRows;
   /** With what commits are refused that add rows, while there is no space for them; undefined: there is. */
   readonly noSpace?: () => ConcordError | undefined;
-  /** Of all groups of this coordinator. */
+  /** Marks of all groups of this coordinator. */
   readonly marks: IdleMarks;
-  /** Of all groups of this coordinator. */
+  /** Large commits of all groups of this coordinator. */
   readonly largeCommits: LargeCommits;
-  /** Of all groups of this coordinator. */
+  /** Memory of all groups of this coordinator. */
   readonly memory: TransactionMemory;
-  /** Of all groups of this coordinator. */
+  /** Shares of all groups of this coordinator. */
   readonly cachedRowShares: CachedRowShares;
   /** Named points for crash tests: "txn:after-append", "txn:after-apply". */
   readonly failpoint: (name: string) => void;

@@ -115,7 +115,7 @@ export class GroupLocks {
     assert(!this.#waits.has(id), "what a deadlock or a time limit ended waits no more");
   }
 
-  /** For operators: at most `keysMax` of the keys that the transaction holds, and since when it waits. */
+  /** Summary for operators: at most `keysMax` of the keys that the transaction holds, and since when it waits. */
   summaryOf(id: TimeId, keysMax: number): LockSummary & { readonly waitsSinceMs: number | undefined } {
     return { ...this.#table.summaryOf(id, keysMax), waitsSinceMs: this.#waits.get(id)?.sinceMs };
   }

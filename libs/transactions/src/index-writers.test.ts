@@ -41,7 +41,7 @@ const CHANGES: readonly (readonly [what: string, writes: readonly TableWrite[]])
 const RANGE: RowRange = { table: PHOTOS.name, partition: [bigint(1)], reverse: false, limit: 100 };
 const KEYS = [0, 1, 9].map((at) => photoKey(1, at));
 
-/** How a transaction reads all of album 1 that the changes touch. */
+/** Reads of all of album 1 that the changes touch. */
 const READS: Readonly<Record<string, (operations: TransactionOperations) => Promise<readonly (Row | undefined)[]>>> = {
   "by key": async (operations) => operations.read(KEYS),
   "by range": async (operations) => (await operations.readRange(RANGE)).rows,
@@ -54,7 +54,7 @@ const readOf =
   async (session) =>
     JSON.stringify((await session.operate(rows)).map((row) => [String(row?.key.clustering[0]!.value), plain(row)]));
 
-/** What is not in order while the reader is open. */
+/** Changes out of order while the reader is open. */
 const CONDITIONS: Readonly<Record<string, { readonly options?: FixtureOptions; readonly clockMs?: number }>> = {
   "all well": {},
   "memory keeps no row": { options: { limits: { cachedRowsMax: 0 }, cachedRowBytesMax: 0 } },

@@ -1,6 +1,6 @@
 export type Print = (line: string) => void;
 
-/** What a damaged folder holds: it decides what can be done. */
+/** Content of a damaged folder: it decides what can be done. */
 export type Holding =
   /** Rows of a ring's node. */
   | "ring-store"
@@ -8,15 +8,15 @@ export type Holding =
   | "lone-store"
   /** A segment of a window of ids: made again from the output. */
   | "window"
-  /** Reservations of uploads; a scrub finds what they would have told. */
+  /** Reservations of uploads; a scrub finds what they would have shown. */
   | "upload-journal"
   | "message-log"
   /** Bytes of objects: there once. */
   | "object-data"
-  /** Which epochs of object data are closed although their folders are gone: the rows of the epochs say the same. */
+  /** Epochs of object data that are closed although their folders are gone: the rows of the epochs have the same. */
   | "closed-epochs";
 
-/** What is wrong in one place. */
+/** Damage in one place. */
 export interface Damage {
   /** A folder. */
   readonly where: string;

@@ -125,7 +125,7 @@ for (const [what, at] of LOST) {
   test(`repair: ${what} flipped: not proven, so left; with peers that have it the store is moved away whole`, () => leftOrMoved(at));
 }
 
-/** A store that does not say how many nodes its ring has, or says it behind all that its tables have. */
+/** A store without its marker of the ring's nodes, or with the marker behind all that its tables have. */
 async function changeMarker(folder: string, to: "none" | "written again"): Promise<void> {
   const [where, disk] = [join(folder, "storage/store"), nodeDisk(join(folder, "storage"))];
   const store = await openStore(storeOptions(where, await openLevel(where, nodeDescriptors()), disk));

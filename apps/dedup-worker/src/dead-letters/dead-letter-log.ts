@@ -5,7 +5,7 @@ import { ConcordError, sleep, toConcordError, type Channel, type Clock, type Tra
 import { REDRIVE_CALL_MS, REDRIVE_PAUSE_MS, REDRIVE_TRIES_MS } from "../limits.ts";
 
 export interface DeadLetterLogOptions {
-  /** Of workers; each is asked until one answers. */
+  /** Addresses of workers; each is asked until one answers. */
   readonly addresses: readonly string[];
   readonly transport: Transport;
   readonly token: string | undefined;
@@ -24,7 +24,7 @@ export class DeadLetterLog {
   readonly #options: DeadLetterLogOptions;
   readonly #channels = new Map<string, Channel>();
   #at = 0;
-  /** By partition: the worker that said it has it. */
+  /** Workers that claimed a partition, by partition. */
   readonly #owners = new Map<number, string>();
 
   constructor(options: DeadLetterLogOptions) {

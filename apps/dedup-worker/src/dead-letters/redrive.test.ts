@@ -1,4 +1,4 @@
-// What is sent again and in which pace, over logs in memory; at the end the real program.
+// Redrive: content and pace, over logs in memory; at the end the real program.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -165,7 +165,7 @@ test("redrive: of several sources: one call for each run of one source, in order
   );
 });
 
-test("redrive: --dry-run: says what it would send; nothing is sent, no position is kept", async () => {
+test("redrive: --dry-run: shows what it would send; nothing is sent, no position is kept", async () => {
   const made = fixture(3, { isDryRun: true });
   await redriveDeadLetters(made);
   assert.deepEqual([made.sent, made.kept, made.said.length], [[], [], 3]);

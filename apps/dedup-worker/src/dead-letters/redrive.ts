@@ -11,7 +11,7 @@ const REASON = "concord-reason";
 /** The message cannot be sent as it is; another one can. */
 const OF_THE_MESSAGE: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["MALFORMED_REQUEST", "LIMIT_EXCEEDED", "TIMESTAMP_OUT_OF_RANGE"]);
 
-/** Where the next redrive goes on, by partition. */
+/** Offset at which the next redrive goes on, by partition. */
 export interface Positions {
   load(): ReadonlyMap<number, bigint>;
   save(next: ReadonlyMap<number, bigint>): void;
@@ -121,7 +121,7 @@ interface Group {
   bytes: number;
 }
 
-/** In their order: what one call may have. */
+/** Groups in the order of the letters, each small enough for one call. */
 function groupsOf(letters: readonly LogMessage[]): readonly Group[] {
   const groups: Group[] = [];
   for (const letter of letters) {
@@ -161,7 +161,7 @@ function count(counts: Counts, result: IngestResult): void {
   else counts.again += 1;
 }
 
-/** Key, value, headers and time as the producer sent them; the header says which dead letter it was, of the last redrive alone. */
+/** Key, value, headers and time as the producer sent them; the header names the dead letter, of the last redrive alone. */
 function againOf(partition: number, { offset, key, emptyKey, value, nullValue, headers, timestampMs }: LogMessage): MessageInit {
   const theirs = headers.filter(({ name }) => !name.startsWith(RESERVED_HEADER_PREFIX) && name !== REDRIVEN_HEADER);
   const redriven = { name: REDRIVEN_HEADER, value: Buffer.from(`${partition}-${offset}`) };

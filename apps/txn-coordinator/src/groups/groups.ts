@@ -29,7 +29,7 @@ import { QueuedOpens } from "./queued-opens.ts";
 import { Standing } from "./standing.ts";
 import { warmUp } from "./warm-up.ts";
 
-/** What groups share that their coordinator makes. */
+/** Objects of a coordinator that its groups share. */
 type Shared = Pick<GroupContext, "marks" | "largeCommits" | "memory" | "cachedRowShares">;
 
 /** What all groups share, and who serves them. */

@@ -53,7 +53,7 @@ function commit(coordinator: Context, call: OperationCall, request: CommitReques
   return request.key === null ? commitAnywhere(coordinator, call, writes, options) : commitByKey(coordinator, call, request, options);
 }
 
-/** Not open here: the key says whose it is. Another coordinator may have committed it already, so no refusal says that nothing was applied. */
+/** Commits a transaction that is not open here: its key names the group. Another coordinator may have committed it already, so no refusal says that nothing was applied. */
 async function commitByKey(
   coordinator: Context,
   call: OperationCall,

@@ -1,4 +1,4 @@
-// What Cassandra itself says of a keyspace that `schema apply` made and that others altered then.
+// A keyspace of a real Cassandra that `schema apply` made and that others altered then.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { keyspaceFaults } from "../keyspace-checks.ts";

@@ -4,19 +4,19 @@ import { ROWS_GC_GRACE_SECONDS } from "../limits.ts";
 
 type Row = Record<string, ResultRow[string]>;
 
-/** What system_schema has of one keyspace; a test alters it. */
+/** Content of system_schema for one keyspace; a test alters it. */
 export interface SchemaRows {
   readonly keyspaces: Row[];
   readonly tables: Row[];
   readonly columns: Row[];
 }
 
-/** As the driver gives it. */
+/** A value as the driver gives it. */
 function replicationOf(replicas: Readonly<Record<string, string>>): ResultRow[string] {
   return new Map([["class", "NetworkTopologyStrategy"], ...Object.entries(replicas)]) as never;
 }
 
-/** As `schema apply` makes it, with three copies. */
+/** A keyspace as `schema apply` makes it, with three copies. */
 function rows(): SchemaRows {
   const made = tablesOf("concord");
   return {

@@ -20,7 +20,7 @@ interface Row {
 
 export const REPLICAS = [0, 1, 2] as const;
 
-/** What the model draws: which replicas take part and what gets lost. */
+/** Choices of the model: which replicas take part and what gets lost. */
 export interface Draws {
   below(limit: number): number;
 }
@@ -85,7 +85,7 @@ export class ThreeReplicas implements Pick<CassandraSession, "read" | "write" | 
     return { ...answer([]), isApplied };
   };
 
-  /** At one replica: a write, a hint, or a batch that is replayed. */
+  /** A write, a hint, or a batch that is replayed, at one replica. */
   deliver(replica: number, statements: readonly Statement[]): void {
     for (const { query, parameters } of statements) apply(this.replicas[replica]!, query, parameters);
   }
@@ -99,7 +99,7 @@ export class ThreeReplicas implements Pick<CassandraSession, "read" | "write" | 
     }
   }
 
-  /** What a read of two replicas finds of a row, of each two of them; nothing is repaired. */
+  /** Results of a read of a row from each two replicas; nothing is repaired. */
   readsOf(partition: Bytes, clustering: Bytes): readonly (ResultRow | undefined)[] {
     return REPLICAS.map((absent) => {
       const two = this.replicas.filter((_, replica) => replica !== absent).map((rows) => copyOf(rowOf(rows, partition, clustering)));
@@ -152,7 +152,7 @@ function copyOf(row: Row): Map<string, Row> {
   return rows;
 }
 
-/** In the order of tokens, then of clustering keys. */
+/** Rows in the order of tokens, then of clustering keys. */
 function nameOf({ partition, clustering }: ResultRow): string {
   const token = BigInt.asUintN(64, tokenOf(partition as Bytes) + (1n << 63n));
   return `${token.toString().padStart(20, "0")} ${toHex(clustering as Bytes)}`;
@@ -179,7 +179,7 @@ function clean(row: Row): void {
   }
 }
 
-/** What a read of these replicas finds; each of them has it then (read repair). */
+/** Reads from these replicas; each of them has the result then (read repair). */
 function merged(replicas: readonly Map<string, Row>[], partition: Bytes, clustering: Bytes): Row {
   const rows = replicas.map((each) => rowOf(each, partition, clustering));
   const all = rowOf(new Map(), partition, clustering);

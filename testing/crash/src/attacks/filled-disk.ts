@@ -84,7 +84,7 @@ async function fill(target: Target): Promise<Filling> {
   };
 }
 
-/** What the services answer for so long while nothing is free. */
+/** Judges the answers of the services for so long while nothing is free. */
 async function judgeFull(target: Target, clients: Clients, when: string): Promise<void> {
   const until = Date.now() + FULL_MS;
   const failed = new Map<string, string>();
