@@ -1,6 +1,6 @@
 // One attack from outside against real processes, and what it may use of them.
 import type { Client, Constellation, Members } from "@concord/constellation";
-import type { Bystanders } from "./bystanders.ts";
+import type { Bystanders, Served } from "./bystanders.ts";
 
 /** Environment variables of one life of a process. */
 export type Environment = Readonly<Record<string, string>>;
@@ -47,8 +47,8 @@ export interface Target {
   readonly bystanders: Bystanders;
   /** Process id of the attacked process; throws when it has ended. */
   pid(): number;
-  /** Waits until each service has acknowledged an operation that began after this call; a service that does not is lost. */
-  serves(when: string): Promise<void>;
+  /** Waits until each service, but those in `out`, has acknowledged an operation that began after this call; a service that does not is lost. */
+  serves(when: string, out?: readonly Served[]): Promise<void>;
   /** SIGTERM, and the exit code must be 0. Bystanders pause. */
   stop(name?: string): Promise<void>;
   /** Starts the process again after `stop` or `kill`, waits until it serves as far as it can, and lets bystanders go on. */

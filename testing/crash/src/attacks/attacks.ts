@@ -3,6 +3,7 @@ import { client } from "./client.ts";
 import type { Attack } from "./attack.ts";
 import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
+import { damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { descriptors } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
@@ -14,6 +15,7 @@ import { mib, type Result, runAttack } from "./target.ts";
 
 export const ATTACKS: readonly Attack[] = [
   damagedInput,
+  damagedParts,
   silentS3Connections,
   silentGrpcConnections,
   descriptors,

@@ -75,14 +75,15 @@ export class Bystanders {
   }
 
   /** Services that did not acknowledge an operation which began after this call, within `withinMs`. */
-  async unserved(withinMs: number): Promise<readonly Served[]> {
+  async unserved(withinMs: number, out: readonly Served[] = []): Promise<readonly Served[]> {
     const signal = AbortSignal.timeout(withinMs);
     const isServed = async (service: Served): Promise<boolean> => {
       for (; !signal.aborted; await sleep(PAUSE_MS)) if (await this.#tryOnce(service)) return true;
       return false;
     };
-    const served = await Promise.all(SERVED.map(isServed));
-    return SERVED.filter((_, at) => !served[at]);
+    const judged = SERVED.filter((service) => !out.includes(service));
+    const served = await Promise.all(judged.map(isServed));
+    return judged.filter((_, at) => !served[at]);
   }
 
   /** Ends the work; then what is wrong with what was acknowledged. */

@@ -150,8 +150,8 @@ class RunningTarget implements Target {
     return pid;
   }
 
-  async serves(when: string): Promise<void> {
-    for (const service of await this.bystanders.unserved(SERVE_MS)) {
+  async serves(when: string, out: readonly Served[] = []): Promise<void> {
+    for (const service of await this.bystanders.unserved(SERVE_MS, out)) {
       this.lost.add(service);
       this.fail(`${service} served no other user for ${SERVE_MS / 1000} s, ${when}: ${this.bystanders.lastError(service)}`);
     }
