@@ -10,12 +10,28 @@ export const PROTOS = join(import.meta.dirname, "../../../protos");
 export interface RunOptions {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** RUN_MS_MAX where it is absent. */
+  readonly timeoutMs?: number;
 }
 
-/** The standard output of a program; rejects with its standard error when it fails. */
-export async function run(command: string, args: readonly string[], { cwd, env }: RunOptions = {}): Promise<string> {
-  const { stdout } = await promisify(execFile)(command, args, { cwd, env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024 });
-  return stdout;
+/** Maximum time of one program: the slowest, a first download of Maven Central's files, takes two minutes on a busy machine. */
+const RUN_MS_MAX = 300_000;
+
+/** The standard output of a program; rejects with its standard error when it fails, or is ended after RUN_MS_MAX. */
+export async function run(
+  command: string,
+  args: readonly string[],
+  { cwd, env, timeoutMs = RUN_MS_MAX }: RunOptions = {},
+): Promise<string> {
+  const options = { cwd, env: { ...process.env, ...env }, maxBuffer: 64 * 1024 * 1024, timeout: timeoutMs, killSignal: "SIGKILL" } as const;
+  try {
+    return (await promisify(execFile)(command, args, options)).stdout;
+  } catch (thrown) {
+    if ((thrown as { readonly killed?: boolean }).killed !== true) throw thrown;
+    const { stdout, stderr } = thrown as { readonly stdout: string; readonly stderr: string };
+    const ended = new Error(`${command} ${args.join(" ")} did not end within ${timeoutMs / 1000} s and was killed`, { cause: thrown });
+    throw Object.assign(ended, { stdout, stderr });
+  }
 }
 
 /** PATH with `folder` first. */
@@ -46,8 +62,14 @@ export async function pythonMissing(): Promise<string | undefined> {
   return (await versionOf("python3", "-m", "pip", "--version")) === undefined ? "python3 has no pip" : undefined;
 }
 
+/** Why Java clients cannot be built here; undefined: they can. */
+export async function javaMissing(): Promise<string | undefined> {
+  for (const tool of ["javac", "mvn"]) if ((await versionOf(tool, "--version")) === undefined) return `${tool} is not installed`;
+  return undefined;
+}
+
 const UNREACHABLE =
-  /dial tcp|no such host|i\/o timeout|connection refused|network is unreachable|TLS handshake timeout|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|name resolution|from versions: none/i;
+  /dial tcp|no such host|Unknown host|connect timed out|i\/o timeout|connection refused|network is unreachable|TLS handshake timeout|NewConnectionError|ConnectTimeoutError|ReadTimeoutError|ProxyError|name resolution|from versions: none/i;
 
 /** Runs a download. Answers why it cannot be done when the registry is out of reach; any other failure rejects. */
 export async function download(registry: string, work: () => Promise<unknown>): Promise<string | undefined> {
@@ -55,8 +77,9 @@ export async function download(registry: string, work: () => Promise<unknown>): 
     await work();
     return undefined;
   } catch (thrown) {
-    const { stderr = "" } = thrown as { readonly stderr?: string };
-    const line = stderr.split("\n").find((one) => UNREACHABLE.test(one));
+    // Maven prints its errors to standard output.
+    const { stderr = "", stdout = "" } = thrown as { readonly stderr?: string; readonly stdout?: string };
+    const line = `${stderr}\n${stdout}`.split("\n").find((one) => UNREACHABLE.test(one));
     if (line === undefined) throw thrown;
     return `${registry} is out of reach: ${line.trim()}`;
   }

@@ -11,9 +11,9 @@ import { startGateway } from "./gateway-program.ts";
 
 const HELP = `npm run clients -- [--only NAME]... [--record]
 
-Runs awscli, boto3, s3cmd, pyarrow (the AWS SDK for C++), obstore (Rust), two generations of the AWS SDK for JavaScript, minio-js, minio-go,
-the AWS SDK for Go, rclone, restic and s3fs through an everyday script, each against a gateway of its own. rclone, restic and s3fs come from the
-system's packages, the others are downloaded and kept.
+Runs awscli, boto3, s3cmd, pyarrow (the AWS SDK for C++), obstore (Rust), s5cmd (the AWS SDK for Go 1), two generations of the AWS SDK for
+JavaScript, minio-js, minio-go, the AWS SDK for Go 2, Hadoop's S3A (the AWS SDK for Java 2), rclone, restic and s3fs through an everyday script,
+each against a gateway of its own. rclone, restic and s3fs come from the system's packages, the others are downloaded and kept.
 
   --only NAME  this client only; may be given several times
   --record     write what they used into testing/clients/src/s3/recorded.json
@@ -71,8 +71,8 @@ async function tried(client: Client): Promise<Result> {
     }
   } catch (thrown) {
     if (thrown instanceof UnableHere) return { kind: "skipped", reason: thrown.message };
-    const { stderr, stack } = thrown as { readonly stderr?: string; readonly stack?: string };
-    return { kind: "failed", reason: `${stack ?? String(thrown)}\n${stderr ?? ""}` };
+    const { stderr, stdout, stack } = thrown as { readonly stderr?: string; readonly stdout?: string; readonly stack?: string };
+    return { kind: "failed", reason: `${stack ?? String(thrown)}\n${stdout ?? ""}\n${stderr ?? ""}` };
   }
 }
 

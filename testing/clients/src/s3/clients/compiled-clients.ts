@@ -1,8 +1,10 @@
-// Libraries, each with a program that uses it: from npm (the AWS SDK for JavaScript 3 is a dependency of ours), and compiled from the Go module proxy.
+// Libraries, each with a program that uses it: from npm (the AWS SDK for JavaScript 3 is a dependency of ours), and compiled from the Go module proxy
+// and from Maven Central.
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
-import { download, goMissing, run } from "../../toolchain.ts";
+import { delimiter, join } from "node:path";
+import { download, goMissing, javaMissing, run } from "../../toolchain.ts";
+import { makeBucket } from "../callers.ts";
 import type { GatewayProgram } from "../gateway-program.ts";
 import { assertSameFiles, awsVariables, cached, makeFiles, SCRIPTS, type Client, type Installed } from "./client.ts";
 
@@ -10,6 +12,7 @@ const MINIO_JS = "8.0.7";
 /** The last one: this generation has ended, programs that use it have not. */
 const AWS_JS_2 = "2.1693.0";
 const GO = join(SCRIPTS, "go");
+const JAVA = join(SCRIPTS, "java");
 
 export const COMPILED_CLIENTS: readonly Client[] = [
   { name: "aws-sdk-js", install: () => installFromNpm("aws-sdk", AWS_JS_2, "aws_js_day.cjs", "aws-sdk/clients/s3") },
@@ -17,6 +20,7 @@ export const COMPILED_CLIENTS: readonly Client[] = [
   { name: "minio-js", install: () => installFromNpm("minio", MINIO_JS, "minio_day.mjs") },
   { name: "minio-go", install: () => installGo("minio", "github.com/minio/minio-go/v7") },
   { name: "aws-sdk-go", install: () => installGo("aws", "github.com/aws/aws-sdk-go-v2/service/s3") },
+  { name: "hadoop-s3a", notItsOwn: ["CreateBucket"], install: installS3a },
 ];
 
 async function installFromNpm(name: string, version: string, program: string, library = name): Promise<Installed> {
@@ -56,6 +60,31 @@ async function installGo(which: "minio" | "aws", module: string): Promise<Instal
   if (reason !== undefined) return { kind: "missing", reason };
   const used = new RegExp(`${module} v(\\S+)`).exec(sources[0]!)![1]!;
   return { kind: "ready", version: used, work: (gateway) => filesThrough(gateway, join(folder, "day"), [which]) };
+}
+
+async function installS3a(): Promise<Installed> {
+  const missing = await javaMissing();
+  if (missing !== undefined) return { kind: "missing", reason: missing };
+  const sources = ["pom.xml", "S3aDay.java"].map((name) => readFileSync(join(JAVA, name), "utf8"));
+  const compiler = await run("javac", ["--version"]);
+  let folder = "";
+  const reason = await download("Maven Central", async () => {
+    folder = await cached("s3-java", compiler + sources.join("\n"), async (partial) => {
+      const [libraries, classes] = [join(partial, "libraries"), join(partial, "classes")];
+      const copied = ["dependency:copy-dependencies", "-DincludeScope=runtime", `-DoutputDirectory=${libraries}`];
+      await run("mvn", ["--quiet", "--batch-mode", "--file", join(JAVA, "pom.xml"), ...copied]);
+      await run("javac", ["-classpath", join(libraries, "*"), "-d", classes, join(JAVA, "S3aDay.java")]);
+    });
+  });
+  if (reason !== undefined) return { kind: "missing", reason };
+  const version = /<hadoop\.version>([^<]+)</.exec(sources[0]!)![1]!;
+  const classpath = [join(folder, "classes"), join(folder, "libraries", "*")].join(delimiter);
+  const work = async (gateway: GatewayProgram): Promise<void> => {
+    // It makes no buckets.
+    await makeBucket(gateway.address, "hadoop");
+    await filesThrough(gateway, "java", ["-classpath", classpath, "S3aDay"]);
+  };
+  return { kind: "ready", version, work };
 }
 
 /** The program stores a folder of files and brings it back. */

