@@ -36,6 +36,8 @@ const JOURNAL_POINTS: readonly string[] = [
 const UP_MS = 60_000;
 /** A clock that was set back has caught up by then: until then no new ids are made. */
 const RECOVERY_MS = 200_000;
+/** Events that met no target wait for their next try; all else is quiet by then. */
+const ANNOUNCED_MS = 60_000;
 const ASK_AGAIN_MS = 300;
 const ANSWER_MS = 2_000;
 /** Puts that are under way while the default retention is set. */
@@ -345,14 +347,14 @@ function drawJournalCrashes(random: SeededRandom, { names }: GatewayPlan, fromMs
 /** When all is quiet: everything can be written and read, every blob has a row, every row its blob. */
 async function judge(run: Run): Promise<void> {
   const { world } = run.cluster;
-  const quietly = async (what: string, work: () => Promise<boolean>): Promise<void> => {
+  const quietly = async (what: string, work: () => Promise<boolean>, maxMs = RECOVERY_MS): Promise<void> => {
     let last = "not yet";
     const attempt = (): Promise<boolean> =>
       work().catch((thrown: unknown) => {
         last = toConcordError(thrown).message;
         return false;
       });
-    await world.complete(until(run, attempt), RECOVERY_MS).catch(() => world.violation("liveness", `${what}: ${last}`));
+    await world.complete(until(run, attempt), maxMs).catch(() => world.violation("liveness", `${what}: ${last}`));
   };
   await quietly("a put after healing", () => run.reader.put(KEYS[0]!));
   if (world.random("restart").chance(0.5)) await restart(run, "as-before");
@@ -364,7 +366,7 @@ async function judge(run: Run): Promise<void> {
   await quietly("versions", () => judgeVersions(run));
   await quietly("locks", () => judgeLocks(run));
   await quietly("encrypted objects", () => judgeSealed(run));
-  await quietly("events", () => judgeEvents(run));
+  await quietly("events", () => judgeEvents(run), ANNOUNCED_MS);
   await quietly("a forbidden key", () => judgeForbidden(run));
   await quietly("a listing and the usage", () => compareUsage(run));
   await quietly("the consistency", () => compareData(run));
