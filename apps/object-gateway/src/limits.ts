@@ -34,14 +34,8 @@ export const CONSISTENCY_NAMES_MAX = 100;
 export const CLOCK_RETRY_MS = 200;
 /** Worker ids of one gateway: so many times its clock may be set back before it waits. */
 export const WORKER_IDS_MAX = 4;
-/** Policies of buckets kept in the form in which they are judged by. */
-export const POLICIES_CACHED_MAX = 1000;
-/** CORS rules of buckets kept as read: at most 64 KiB of text each. */
-export const CORS_RULES_CACHED_MAX = 100;
-/** Lifecycle rules of buckets kept as read: at most 256 KiB of text each. */
-export const LIFECYCLE_RULES_CACHED_MAX = 50;
-/** Settings of websites kept as read: at most 64 KiB of text each. */
-export const WEBSITES_CACHED_MAX = 100;
+/** Documents of buckets kept as parsed, of each kind: policies, CORS rules, lifecycle rules, settings of websites. The text of one is up to 256 KiB. */
+export const DOCUMENTS_CACHED = { entriesMax: 1000, bytesMax: 8 * 1024 * 1024 };
 /** Of each kind: what is in use, and what is left of earlier ones. */
 export const ENCRYPTION_KEYS_MAX = 100;
 export const TRUSTED_PROXIES_MAX = 100;

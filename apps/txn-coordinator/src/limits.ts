@@ -11,8 +11,8 @@ export const PAGE_ROWS_DEFAULT = 100;
 export const PAGE_ROWS_MAX = 1_000;
 /** Statements in one CreateTables. */
 export const CREATE_STATEMENTS_MAX = 200;
-/** Parsed statements kept by text. */
-export const PARSED_STATEMENTS_MAX = 1_000;
+/** Parsed statements kept by text: one of 64 KiB takes some MiB as parsed. */
+export const PARSED_STATEMENTS = { entriesMax: 1_000, bytesMax: 16 * 1024 * 1024 };
 /** Coordinators that may serve a group: its master and two standbys (TX16). */
 export const RANKS = 3;
 /** Pause before another try to take a group over, and after this coordinator was fenced: two that compete do not take turns all the time. */

@@ -19,14 +19,14 @@ export const FETCH_BYTES = 1024 * 1024;
 export const BATCH_BYTES_MAX = 1024 * 1024;
 /** Bytes of a record batch around its records. */
 export const BATCH_OVERHEAD_BYTES = 61;
-/** Fetched messages that are kept for the next page, by topic and partition; the one not read for the longest time goes. */
-export const FETCHES_KEPT = 64;
 /** Pause between two looks for messages of other producers. */
 export const POLL_MS = 25;
 /** Offsets of the output that are searched backwards for the newest message, at first; doubled until one is found. */
 export const TAIL_OFFSETS = 64n;
 /** Bytes of a decompressed record batch: a larger one is damage, or an attack. */
 export const DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024;
+/** Fetched messages that are kept for the next page, by topic and partition, the oldest fetch goes first; their bytes: a whole batch fits, decompressed. */
+export const FETCHES_KEPT = { entriesMax: 64, bytesMax: DECOMPRESSED_BYTES_MAX };
 /** What the pipeline's headers add to a message between input and output. */
 export const HEADER_BYTES_ADDED = 1_024;
 /** How often a partition of a new topic is asked for until it is led. */

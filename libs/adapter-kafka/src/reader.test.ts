@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError } from "@concord/runtime";
 import { KafkaFailure, LOG_TRUNCATED, type Fetched, type FetchOptions, type KafkaWire } from "./kafka-wire.ts";
+import { FETCHES_KEPT } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { encodeBatch } from "./record-batch.ts";
 
@@ -57,4 +58,23 @@ test("[DDD5] reader: a new leader lacks what was read from the input: stopped, w
     assert.match(error.message, /^in\/0 lost messages that were read from it .*not there from 1 on.*send it again with the same ids/);
     return true;
   });
+});
+
+test("reader: partitions whose pages were left: their fetches are kept up to a limit of bytes, the newest stays", async () => {
+  const megabytes = 32;
+  const value = Buffer.alloc(1024 * 1024);
+  const large = encodeBatch(
+    Array.from({ length: megabytes }, () => ({ key: null, value, headers: [], timestampMs: 1 })),
+    undefined,
+    2,
+  );
+  const { reader, asked } = readerOf(() => large);
+  const onePage = { messages: 1, bytes: 1 };
+  const partitions = FETCHES_KEPT.bytesMax / (megabytes * 1024 * 1024);
+  assert.ok(partitions < FETCHES_KEPT.entriesMax, "bytes are reached before entries");
+  for (let partition = 0; partition < partitions; partition += 1) await reader.read("in", partition, 0n, onePage);
+  await reader.read("in", partitions - 1, 1n, onePage);
+  assert.equal(asked.length, partitions, "the newest is kept for its next page");
+  await reader.read("in", 0, 1n, onePage);
+  assert.equal(asked.length, partitions + 1, "the oldest is fetched again");
 });

@@ -1,5 +1,5 @@
 import { messageBytes, type LogMessage, type LogPage, type PageLimits } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { BoundedCache, ConcordError } from "@concord/runtime";
 import { madeAnew, truncated, unavailable } from "./failures.ts";
 import { failureType, LOG_TRUNCATED, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
@@ -16,7 +16,7 @@ interface Stretch {
 /** Reads what is committed, without a group: from the offset that is asked for, never from another one. What a page leaves is kept for the next. */
 export class Reader {
   readonly #wire: KafkaWire;
-  readonly #kept = new Map<string, Stretch>();
+  readonly #kept = new BoundedCache<string, Stretch>(FETCHES_KEPT);
   readonly #input: string | undefined;
   /** End of the last fetch and leader epoch of the batch that ended there, by partition of the input. */
   readonly #inputEnds = new Map<number, { readonly next: bigint; readonly epoch: number }>();
@@ -50,7 +50,7 @@ export class Reader {
       if (topic === this.#input && next !== undefined && lastEpoch !== undefined && lastEpoch >= 0)
         this.#inputEnds.set(partition, { next, epoch: lastEpoch });
       const stretch = { from, next: next === undefined || next < from ? from : next, messages: messages.filter((each) => !isFence(each)) };
-      this.#keep(key, stretch);
+      this.#kept.set(key, stretch, bytesOf(stretch));
       return stretch;
     } catch (cause) {
       throw new ConcordError("CORRUPT_DATA", `${topic}/${partition}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
@@ -68,13 +68,10 @@ export class Reader {
       throw unavailable(error);
     }
   }
+}
 
-  #keep(key: string, stretch: Stretch): void {
-    this.#kept.delete(key);
-    this.#kept.set(key, stretch);
-    const [oldest] = this.#kept.keys();
-    if (this.#kept.size > FETCHES_KEPT && oldest !== undefined) this.#kept.delete(oldest);
-  }
+function bytesOf({ messages }: Stretch): number {
+  return messages.reduce((bytes, message) => bytes + messageBytes(message), 0);
 }
 
 function pageOf({ messages, next }: Stretch, from: bigint, limits: PageLimits): LogPage {

@@ -1,4 +1,4 @@
-import { assert } from "@concord/runtime";
+import { assert, BoundedCache, type BoundedCacheLimits } from "@concord/runtime";
 import type { BucketRow } from "./rows.ts";
 
 /**
@@ -6,11 +6,12 @@ import type { BucketRow } from "./rows.ts";
  * shard's header, which says whether the bucket is open and by how many shards its keys are placed.
  */
 export class BucketCache {
-  readonly #rows = new Map<string, BucketRow>();
-  readonly #rowsMax: number;
+  readonly #rows: BoundedCache<string, BucketRow>;
+  readonly #limits: BoundedCacheLimits;
 
-  constructor(rowsMax: number) {
-    this.#rowsMax = rowsMax;
+  constructor(limits: BoundedCacheLimits) {
+    this.#limits = limits;
+    this.#rows = new BoundedCache(limits);
   }
 
   get(name: string): BucketRow | undefined {
@@ -18,12 +19,10 @@ export class BucketCache {
   }
 
   remember(row: BucketRow): void {
-    this.#rows.delete(row.name);
-    const oldest = this.#rows.keys().next();
-    if (this.#rows.size >= this.#rowsMax && oldest.done !== true) this.#rows.delete(oldest.value);
-    this.#rows.set(row.name, row);
     assert(row.state !== "making" && row.state !== "removed", "OGD17: only a bucket that users know is remembered");
-    assert(this.#rows.size <= Math.max(1, this.#rowsMax), "a bounded number of buckets is remembered");
+    this.#rows.set(row.name, row);
+    const { entriesMax, bytesMax } = this.#limits;
+    assert(this.#rows.size <= entriesMax && this.#rows.bytes <= bytesMax, "buckets that are remembered are bounded in number and bytes");
   }
 
   forget(name: string): void {

@@ -1,4 +1,4 @@
-import type { BackoffLimits } from "@concord/runtime";
+import type { BackoffLimits, BoundedCacheLimits } from "@concord/runtime";
 
 /** Every limit of the store. Each store has its own copy, so tests and operators can choose. */
 export interface ObjectLimits {
@@ -35,7 +35,8 @@ export interface ObjectLimits {
   readonly listPageRows: number;
   /** Part rows read at once while an object in parts is streamed. */
   readonly partPageRows: number;
-  readonly bucketsCachedMax: number;
+  /** Rows of buckets kept in memory: the documents of one are up to some 500 KiB. */
+  readonly bucketsCached: BoundedCacheLimits;
   /** Events that wait, of one bucket and of all: above it changes that make events are refused (OVERLOADED). */
   readonly eventBytesMax: number;
   readonly eventBytesTotalMax: number;
@@ -61,7 +62,7 @@ export const OBJECT_LIMITS: ObjectLimits = {
   listLimitMax: 1000,
   listPageRows: 200,
   partPageRows: 100,
-  bucketsCachedMax: 10_000,
+  bucketsCached: { entriesMax: 10_000, bytesMax: 32 * 1024 * 1024 },
   eventBytesMax: 64 * 1024 * 1024,
   eventBytesTotalMax: 1024 ** 3,
   eventCountMs: 1000,

@@ -1,5 +1,6 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
+import { approximateBytes } from "@concord/runtime";
 import { BucketCache } from "./bucket-cache.ts";
 import { OBJECT_LIMITS, SHARDS_MAX } from "./limits.ts";
 import type { BucketRow } from "./rows.ts";
@@ -28,7 +29,7 @@ test("limits: shards: at the limits fine, outside them the store does not open",
 });
 
 test("bucket cache: full: the oldest goes; a row seen again is young", () => {
-  const cache = new BucketCache(2);
+  const cache = new BucketCache({ entriesMax: 2, bytesMax: 10_000 });
   for (const name of ["a", "b", "a", "c"]) cache.remember(bucket(name));
   assert.deepEqual(
     ["a", "b", "c"].map((name) => cache.get(name)?.name),
@@ -38,8 +39,23 @@ test("bucket cache: full: the oldest goes; a row seen again is young", () => {
   assert.equal(cache.get("a"), undefined);
 });
 
+test("bucket cache: ten thousand buckets with documents of 500 KiB took 5 GB: rows are bounded in bytes, the newest stay", () => {
+  const { bucketsCached } = OBJECT_LIMITS;
+  const cache = new BucketCache(bucketsCached);
+  const documents = { policy: "x".repeat(500 * 1024) };
+  const each = approximateBytes("b00") + approximateBytes({ ...bucket("b00"), settings: { number: 1n, documents } });
+  const fitting = Math.floor(bucketsCached.bytesMax / each);
+  assert.ok(fitting > 10 && fitting < 100, `${fitting} rows`);
+  const nameOf = (n: number): string => `b${String(n).padStart(2, "0")}`;
+  for (let n = 0; n < fitting; n += 1) cache.remember({ ...bucket(nameOf(n)), settings: { number: 1n, documents } });
+  assert.equal(cache.get("b00")?.name, "b00", "all that fit are kept");
+  cache.remember({ ...bucket(nameOf(fitting)), settings: { number: 1n, documents } });
+  assert.equal(cache.get("b00"), undefined);
+  assert.equal(cache.get(nameOf(fitting))?.name, nameOf(fitting));
+});
+
 test("bucket cache: smaller than the buckets in use: everything works on", async () => {
-  const fixture = await openPhotos({ limits: { bucketsCachedMax: 1 }, shards: 3 });
+  const fixture = await openPhotos({ limits: { bucketsCached: { entriesMax: 1, bytesMax: 10_000 } }, shards: 3 });
   await fixture.store.createBucket({ bucket: "other", tenant: "t", region: "r" });
   for (let round = 0; round < 3; round += 1) {
     await put(fixture, "a", `${round}`);

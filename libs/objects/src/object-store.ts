@@ -43,7 +43,7 @@ export function objectStoreContext(
   assert(parts.shards >= 1 && parts.shards <= SHARDS_MAX, "a bucket has shards");
   assert(limits.partPageRows >= 1 && limits.listPageRows >= 1, "a page has rows");
   assert(limits.garbageGraceMs >= limits.longestRequestMs, "garbage waits at least as long as the longest request (OGD10)");
-  const context = { ...parts, limits, buckets: new BucketCache(limits.bucketsCachedMax), turns: new BucketTurns(), outbox: new Outbox() };
+  const context = { ...parts, limits, buckets: new BucketCache(limits.bucketsCached), turns: new BucketTurns(), outbox: new Outbox() };
   return { ...context, lockTime: new LockTime(context) };
 }
 

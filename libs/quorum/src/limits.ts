@@ -5,8 +5,8 @@ export const APPLY_CHUNK_BYTES_TARGET = 1024 * 1024;
 export const ROW_BYTES_MAX = 2 * 1024 * 1024;
 /** A node remembers rows above this size: a smaller one and the largest value, or batch, stay below ROW_BYTES_MAX. */
 export const ROW_BYTES_NOTICED = 1024 * 1024;
-/** So many of them, 10 GiB at least. */
-export const LARGE_ROWS_NOTICED_MAX = 10_000;
+/** Keys of them that are remembered: of 10 GiB of rows at least, or of 256 MiB where keys have 64 KiB. */
+export const LARGE_ROWS_NOTICED = { entriesMax: 10_000, bytesMax: 16 * 1024 * 1024 };
 /** A repair of a larger row is sent as several mutations. */
 export const REPAIR_MUTATION_BYTES_MAX = 2 * 1024 * 1024;
 /** Keys that are asked for in one message. */

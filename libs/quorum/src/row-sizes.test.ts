@@ -4,11 +4,12 @@ import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { Mutation, RowKey } from "@concord/ports";
-import { encodeMutation } from "@concord/rows";
+import { encodeMutation, mutationRowKey } from "@concord/rows";
 import { timestampUsOf } from "@concord/runtime";
-import { LARGE_ROWS_NOTICED_MAX, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
+import { LARGE_ROWS_NOTICED, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
 import { applyRowsStep } from "./row-steps.ts";
 import { RowSizes } from "./row-sizes.ts";
+import { storedRowKey } from "./stored-row.ts";
 
 const MIB = 1024 * 1024;
 const checksum = (bytes: Uint8Array): number => crc32(bytes);
@@ -85,8 +86,22 @@ async function sizeOf(columns: Readonly<Record<string, number>>): Promise<number
 test("row sizes: small writes to rows that are small cost no read; so many large rows are remembered", async () => {
   const node = new Node();
   assert.equal(node.sizes.check([update("a", 1, { c1: ROW_BYTES_MAX - ROW_BYTES_NOTICED - 1000 })]), undefined);
-  for (let at = 0; at <= LARGE_ROWS_NOTICED_MAX; at += 1) node.sizes.noticed(Uint8Array.of(0x72, at >> 8, at & 255), ROW_BYTES_NOTICED + 1);
+  for (let at = 0; at <= LARGE_ROWS_NOTICED.entriesMax; at += 1)
+    node.sizes.noticed(Uint8Array.of(0x72, at >> 8, at & 255), ROW_BYTES_NOTICED + 1);
   assert.equal(node.sizes.check([update("a", 1, { c1: 1 })]), undefined);
+});
+
+test("row sizes: large rows whose keys have 64 KiB: as many are remembered as 16 MiB, the newest", async () => {
+  const node = new Node();
+  const long = (n: number): string => `${n}`.padStart(64_000, "k");
+  const fitting = Math.floor(LARGE_ROWS_NOTICED.bytesMax / 128_000);
+  assert.ok(fitting < LARGE_ROWS_NOTICED.entriesMax / 10, `${fitting} keys`);
+  for (let n = 0; n <= fitting; n += 1)
+    node.sizes.noticed(storedRowKey(mutationRowKey(update(long(n), 1, { c1: 1 }))), ROW_BYTES_NOTICED + 1);
+  assert.equal(node.sizes.check([update(long(0), 1, { c1: 1 })]), undefined);
+  const checked = node.sizes.check([update(long(fitting), 1, { c1: 1 })]);
+  assert.notEqual(checked, undefined);
+  await checked;
 });
 
 test("row sizes: after a restart a row is large once it is merged or compared again", async () => {

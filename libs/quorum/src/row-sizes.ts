@@ -1,9 +1,9 @@
 import { keyText } from "@concord/codec";
 import { decodeImage, decodeMutation, decodeRowKey, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
-import { ConcordError, toHex, type Checksum } from "@concord/runtime";
+import { BoundedCache, ConcordError, toHex, type Checksum } from "@concord/runtime";
 import type { RowImage } from "@concord/ports";
 import type { CellValue } from "@concord/values";
-import { LARGE_ROWS_NOTICED_MAX, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
+import { LARGE_ROWS_NOTICED, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
 import { openRow, SEAL_BYTES, storedRowKey } from "./stored-row.ts";
 
 export interface RowSizesOptions {
@@ -11,6 +11,9 @@ export interface RowSizesOptions {
   readonly reader: { getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> };
   readonly checksum: Checksum;
 }
+
+/** Value of a key that is remembered. */
+const LARGE = {};
 
 interface Written {
   readonly storedKey: Uint8Array;
@@ -25,7 +28,7 @@ interface Written {
 export class RowSizes {
   readonly #options: RowSizesOptions;
   /** Stored keys, the oldest notice first. */
-  readonly #large = new Set<string>();
+  readonly #large = new BoundedCache<string, typeof LARGE>(LARGE_ROWS_NOTICED);
 
   constructor(options: RowSizesOptions) {
     this.#options = options;
@@ -37,9 +40,7 @@ export class RowSizes {
       if (this.#large.size > 0) this.#large.delete(keyText(storedKey));
       return;
     }
-    this.#large.add(keyText(storedKey));
-    const [oldest] = this.#large;
-    if (this.#large.size > LARGE_ROWS_NOTICED_MAX) this.#large.delete(oldest!);
+    this.#large.set(keyText(storedKey), LARGE);
   };
 
   /**
@@ -59,7 +60,7 @@ export class RowSizes {
       row.bytes += mutation.length;
       rows.set(name, row);
     }
-    const checked = [...rows].filter(([name, row]) => this.#large.has(name) || row.bytes > ROW_BYTES_MAX - ROW_BYTES_NOTICED);
+    const checked = [...rows].filter(([name, row]) => this.#large.get(name) !== undefined || row.bytes > ROW_BYTES_MAX - ROW_BYTES_NOTICED);
     return checked.length === 0 ? undefined : this.#checkRows(checked.map(([, row]) => row));
   }
 

@@ -1,6 +1,7 @@
 export { addressOwner } from "./address-owner.ts";
 export { assert, unreachable } from "./assert.ts";
 export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions } from "./backoff.ts";
+export { approximateBytes, BoundedCache, type BoundedCacheLimits } from "./bounded-cache.ts";
 export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } from "./cipher.ts";
 export { DIGEST_BUFFER_BYTES, type DigestName, type DigestThread, type ThreadDigests } from "./digest-thread.ts";
 export { sleep, type Clock, type Timer } from "./clock.ts";

@@ -33,8 +33,9 @@ export const STORE_LIMITS: StoreLimits = {
   },
 };
 
-/** Keys that were written before and whose image in the backing store is known without a read, as a checksum each. */
-export const KNOWN_KEYS_MAX = 32_768;
+/** Keys that were written before and whose image in the backing store is known without a read, as a checksum each; bytes of the keys, and of what is beside one. */
+export const KNOWN_KEYS = { entriesMax: 32_768, bytesMax: 8 * MIB };
+export const KNOWN_KEY_BYTES = 96;
 /** Keys that the filter over the backing store has space for at least, and its size: some 40 M keys that were put since opening. */
 export const FILTER_KEYS_MIN = 8_192;
 export const FILTER_BYTES_MAX = 64 * MIB;

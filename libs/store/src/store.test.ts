@@ -5,7 +5,7 @@ import { keyHash } from "@concord/codec";
 import { keyValueContract } from "@concord/port-contracts";
 import type { Store } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
-import { STORE_LIMITS } from "./limits.ts";
+import { KNOWN_KEY_BYTES, KNOWN_KEYS, STORE_LIMITS } from "./limits.ts";
 import {
   bytes,
   contentsOf,
@@ -534,4 +534,24 @@ test("absent keys: neither reads nor checkpoints ask the backing store for them;
   assert.ok(machine.keysAsked <= 202, "a key that may be there is asked for");
   const third = await machine.open();
   assert.deepEqual((await third.getMany([bytes("key 7"), bytes("key 8"), bytes("key 300")])).map(textOf), [undefined, "8", "300"]);
+});
+
+test("known images: small keys are not asked for when they are written again; of keys of 60 KB as many as 8 MiB", async () => {
+  const askedFor = async (names: readonly string[]): Promise<number> => {
+    const machine = new Machine();
+    const store = await machine.open();
+    for (const value of ["1", "2", "3"]) {
+      machine.keysAsked = 0;
+      for (const name of names) await store.write(writes(put(name, value)), NONE);
+      machine.timers[0]!();
+      await turns();
+    }
+    await store.close();
+    return machine.keysAsked;
+  };
+  const names = Array.from({ length: 200 }, (_, n) => `k${n}`);
+  assert.equal(await askedFor(names), 0);
+  const known = KNOWN_KEYS.bytesMax / (60_000 + KNOWN_KEY_BYTES);
+  const asked = await askedFor(names.map((name) => name.padEnd(60_000, "x")));
+  assert.ok(asked >= names.length - known && asked <= names.length - known * 0.8, `${asked} of ${names.length} asked for`);
 });

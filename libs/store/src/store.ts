@@ -2,6 +2,7 @@ import { compareBytes, keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
 import type { BackingStore, DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
 import {
+  BoundedCache,
   assert,
   ConcordError,
   silentMetrics,
@@ -22,7 +23,8 @@ import {
   CHECKPOINT_BATCH_BYTES,
   CHECKPOINT_KEYS_PER_CALL,
   CHECKPOINT_KEYS_PER_TURN,
-  KNOWN_KEYS_MAX,
+  KNOWN_KEY_BYTES,
+  KNOWN_KEYS,
   READ_KEYS_PER_CALL,
   type StoreLimits,
 } from "./limits.ts";
@@ -115,7 +117,7 @@ export class JournaledStore implements Store {
   /** The backing store, for checkpoints. */
   readonly #backing: BackingReads;
   /** By hash, the oldest first: of keys in the backing store that are not dirty and were written more than once; of two with one hash the later. */
-  readonly #known = new Map<number, KnownImage>();
+  readonly #known = new BoundedCache<number, KnownImage>(KNOWN_KEYS);
   /** Of the keys in the backing store, and of those that a checkpoint is going to put there; undefined until a scan has read them. */
   #keys: StoredKeys | undefined;
   readonly #reads = new Set<Promise<unknown>>();
@@ -543,15 +545,9 @@ export class JournaledStore implements Store {
     if (operations.length > 0) await backing.batch(operations);
   }
 
-  /** An eighth is forgotten at once: finding the oldest key of a map passes over those deleted since it was last rebuilt. */
   #know({ key, hash }: DirtyEntry, image: number): void {
     // A part of a larger buffer would keep all of it.
-    this.#known.set(hash, { key: key.slice(), image });
-    if (this.#known.size <= KNOWN_KEYS_MAX) return;
-    for (const oldest of this.#known.keys()) {
-      this.#known.delete(oldest);
-      if (this.#known.size <= (KNOWN_KEYS_MAX * 7) / 8) return;
-    }
+    this.#known.set(hash, { key: key.slice(), image }, key.length + KNOWN_KEY_BYTES);
   }
 
   #pause(): Promise<void> {

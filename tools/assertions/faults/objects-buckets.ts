@@ -98,10 +98,10 @@ const SEEDS: readonly Seed[] = [
   ],
   ["a turn ends once", "bucket-turns", "    this.#running.set(bucket, running);\n", "", BUCKETS],
   [
-    "a bounded number of buckets is remembered",
+    "buckets that are remembered are bounded in number and bytes",
     "bucket-cache",
-    "this.#rows.size >= this.#rowsMax",
-    "this.#rows.size > this.#rowsMax",
+    "new BoundedCache(limits)",
+    "new BoundedCache({ ...limits, entriesMax: limits.entriesMax + 1 })",
     STORES,
   ],
   [

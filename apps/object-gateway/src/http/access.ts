@@ -1,6 +1,6 @@
 // Who may do what with a bucket: what it and the request say, for the one function that decides (`authorize` in @concord/s3).
 import type { BucketInfo, JudgeObject } from "@concord/objects";
-import { assert } from "@concord/runtime";
+import { assert, BoundedCache } from "@concord/runtime";
 import {
   addressesWithin,
   authorize,
@@ -24,7 +24,7 @@ import {
   type PublicAccessBlock,
   type S3Action,
 } from "@concord/s3";
-import { POLICIES_CACHED_MAX } from "../limits.ts";
+import { DOCUMENTS_CACHED } from "../limits.ts";
 import type { S3Call } from "./call.ts";
 
 /** Names of documents of a bucket's settings. */
@@ -54,7 +54,7 @@ const NOTHING_BLOCKED: PublicAccessBlock = {
 /** Reads settings of buckets; policies that were read lately are kept. */
 export class AccessReader {
   readonly options: AccessOptions;
-  readonly #policies = new Map<string, Policy>();
+  readonly #policies = new BoundedCache<string, Policy>(DOCUMENTS_CACHED);
 
   constructor(options: AccessOptions) {
     this.options = options;
@@ -77,14 +77,7 @@ export class AccessReader {
 
   /** Was checked when it was put: a tenant that is gone since is no reason to refuse it now. */
   #policyOf(bucket: string, text: string): Policy {
-    const key = `${bucket} ${text}`;
-    let policy = this.#policies.get(key);
-    if (policy !== undefined) return policy;
-    policy = readPolicy(new TextEncoder().encode(text), bucket, () => true);
-    const oldest = this.#policies.keys().next();
-    if (this.#policies.size >= POLICIES_CACHED_MAX && oldest.done !== true) this.#policies.delete(oldest.value);
-    this.#policies.set(key, policy);
-    return policy;
+    return this.#policies.getOrMake(`${bucket} ${text}`, () => readPolicy(new TextEncoder().encode(text), bucket, () => true));
   }
 }
 

@@ -15,9 +15,9 @@ import {
   type Fields,
   type Target,
 } from "@concord/s3";
-import { CORS_RULES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
 import type { Context, Operation } from "./context.ts";
+import { documentCache } from "./document-cache.ts";
 import { empty, xml, type Header } from "./responses.ts";
 
 /** Name of a document of a bucket's settings. */
@@ -82,17 +82,10 @@ export function corsHeadersOf(info: BucketInfo, { method, headers }: HttpRequest
   return [...(allowed ?? []), CORS_VARY];
 }
 
-const cached = new Map<string, readonly CorsRule[]>();
+const parsed = documentCache((text) => JSON.parse(text) as readonly CorsRule[]);
 
-/** Undefined: the bucket has none. Rules that were read lately are kept, by their text. */
+/** Undefined: the bucket has none. */
 function rulesOf({ settings }: BucketInfo): readonly CorsRule[] | undefined {
   const text = settings.documents[CORS];
-  if (text === undefined) return undefined;
-  let rules = cached.get(text);
-  if (rules !== undefined) return rules;
-  rules = JSON.parse(text) as readonly CorsRule[];
-  const oldest = cached.keys().next();
-  if (cached.size >= CORS_RULES_CACHED_MAX && oldest.done !== true) cached.delete(oldest.value);
-  cached.set(text, rules);
-  return rules;
+  return text === undefined ? undefined : parsed(text);
 }

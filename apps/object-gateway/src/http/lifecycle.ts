@@ -1,10 +1,10 @@
 // Lifecycle rules of a bucket: put, read, removed; and when what an answer is about expires.
 import { expiryOf, lifecycleRulesOf, LIFECYCLE_DOCUMENT, type LifecycleRule, type StoredObject } from "@concord/objects";
 import { formatHttpDate, lifecycleXml, percentEncode, readLifecycle, S3Error } from "@concord/s3";
-import { LIFECYCLE_RULES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
 import type { S3Call } from "./call.ts";
 import type { Context, Operation } from "./context.ts";
+import { documentCache } from "./document-cache.ts";
 import { empty, xml, type Header } from "./responses.ts";
 
 /** There are no transitions; S3 says so of buckets that have none, too. */
@@ -33,19 +33,12 @@ export const deleteBucketLifecycle: Operation = async ({ bucket }, { store }) =>
   return empty(204);
 };
 
-const cached = new Map<string, readonly LifecycleRule[]>();
+const parsed = documentCache((text) => lifecycleRulesOf({ number: 0n, documents: { [LIFECYCLE_DOCUMENT]: text } }));
 
-/** Enabled ones. Rules that were read lately are kept, by their text. */
+/** Enabled ones. */
 function rulesOf(settings: S3Call["settings"]): readonly LifecycleRule[] {
   const text = settings?.documents[LIFECYCLE_DOCUMENT];
-  if (text === undefined) return [];
-  let rules = cached.get(text);
-  if (rules !== undefined) return rules;
-  rules = lifecycleRulesOf(settings);
-  const oldest = cached.keys().next();
-  if (cached.size >= LIFECYCLE_RULES_CACHED_MAX && oldest.done !== true) cached.delete(oldest.value);
-  cached.set(text, rules);
-  return rules;
+  return text === undefined ? [] : parsed(text);
 }
 
 /** What an answer tells of a current object. */

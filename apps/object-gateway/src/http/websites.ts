@@ -14,9 +14,9 @@ import {
   type Target,
   type Website,
 } from "@concord/s3";
-import { WEBSITES_CACHED_MAX } from "../limits.ts";
 import { readDocument } from "./bodies.ts";
 import type { Context, Operation } from "./context.ts";
+import { documentCache } from "./document-cache.ts";
 import { failureOf } from "./errors.ts";
 import { empty, xml, type Header } from "./responses.ts";
 
@@ -43,19 +43,12 @@ export const deleteBucketWebsite: Operation = async ({ bucket }, { store }) => {
   return empty(204);
 };
 
-const cached = new Map<string, Website>();
+const parsed = documentCache((text) => JSON.parse(text) as Website);
 
-/** Undefined: the bucket is none. Settings that were read lately are kept, by their text. */
+/** Undefined: the bucket is none. */
 function websiteOf({ settings }: BucketInfo): Website | undefined {
   const text = settings.documents[WEBSITE];
-  if (text === undefined) return undefined;
-  let website = cached.get(text);
-  if (website !== undefined) return website;
-  website = JSON.parse(text) as Website;
-  const oldest = cached.keys().next();
-  if (cached.size >= WEBSITES_CACHED_MAX && oldest.done !== true) cached.delete(oldest.value);
-  cached.set(text, website);
-  return website;
+  return text === undefined ? undefined : parsed(text);
 }
 
 /** Gets an object for an anonymous caller, or only its headers: AccessDenied, OBJECT_UNKNOWN. Plain: without the range and the conditions of the request. */

@@ -1,18 +1,18 @@
+import { BoundedCache, type BoundedCacheLimits } from "@concord/runtime";
 import { parse, type Statement } from "@concord/schema";
-import { PARSED_STATEMENTS_MAX } from "../limits.ts";
+import { PARSED_STATEMENTS } from "../limits.ts";
 
 /** Parsed statements by text: clients send the same few with other binds. */
 export class ParsedStatements {
-  readonly #parsed = new Map<string, Statement>();
+  readonly #parsed: BoundedCache<string, Statement>;
+
+  constructor(limits: BoundedCacheLimits = PARSED_STATEMENTS) {
+    this.#parsed = new BoundedCache(limits);
+  }
 
   /** CQL_SYNTAX, CQL_UNSUPPORTED, LIMIT_EXCEEDED. */
   of(text: string): Statement {
-    const known = this.#parsed.get(text);
-    if (known !== undefined) return known;
-    const statement = parse(text);
-    this.#parsed.set(text, statement);
-    if (this.#parsed.size > PARSED_STATEMENTS_MAX) this.#parsed.delete(this.#parsed.keys().next().value!);
-    return statement;
+    return this.#parsed.getOrMake(text, () => parse(text));
   }
 }
 

@@ -1,5 +1,5 @@
-/** Texts of rules whose reading is kept. */
-export const EVENT_RULES_CACHED_MAX = 1000;
+/** Event rules of buckets kept as parsed, by their text. */
+export const EVENT_RULES_CACHED = { entriesMax: 1000, bytesMax: 8 * 1024 * 1024 };
 /** JSON of a bucket's event rules, which every header of it has. */
 export const EVENT_RULES_BYTES_MAX = 16 * 1024;
 export const EVENT_RULES_MAX = 100;

@@ -1,7 +1,7 @@
 // Event rules of a bucket: which commits are announced, and to which target. Pure functions.
-import { assert } from "@concord/runtime";
+import { assert, BoundedCache } from "@concord/runtime";
 import type { BucketRow, EventName, ShardEvents } from "../rows.ts";
-import { EVENT_RULES_CACHED_MAX } from "./limits.ts";
+import { EVENT_RULES_CACHED } from "./limits.ts";
 
 /** Name of the document of a bucket's settings: JSON of its rules. It stays, without rules, once a bucket had some: events may still wait. */
 export const EVENTS_DOCUMENT = "notification";
@@ -37,17 +37,10 @@ export interface EventRule {
 
 /** They were checked when they were put: at most one fits an event. */
 export function eventRulesOf(text: string | undefined): readonly EventRule[] {
-  if (text === undefined) return [];
-  let rules = cached.get(text);
-  if (rules !== undefined) return rules;
-  rules = JSON.parse(text) as readonly EventRule[];
-  const oldest = cached.keys().next();
-  if (cached.size >= EVENT_RULES_CACHED_MAX && oldest.done !== true) cached.delete(oldest.value);
-  cached.set(text, rules);
-  return rules;
+  return text === undefined ? [] : cached.getOrMake(text, () => JSON.parse(text) as readonly EventRule[]);
 }
 
-const cached = new Map<string, readonly EventRule[]>();
+const cached = new BoundedCache<string, readonly EventRule[]>(EVENT_RULES_CACHED);
 
 /** For the headers of a bucket; undefined: it has no rules. */
 export function shardEventsOf({ createdMs, tenant, region, settings }: BucketRow): ShardEvents | undefined {
