@@ -33,6 +33,7 @@ function sessionOf(datacenters: readonly string[]): CassandraSession {
       if (!query.includes("system_schema")) return { ...answer, rows: [{ version: SCHEMA_VERSION }] };
       return schemaSession.read(schema, query);
     },
+    compareAndSet: async () => ({ rows: [], pageState: undefined, isApplied: false }),
     avoid: () => undefined,
     close: async () => undefined,
   } as unknown as CassandraSession;

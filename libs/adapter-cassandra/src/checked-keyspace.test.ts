@@ -25,6 +25,8 @@ function fixture() {
   let tick: (() => void) | undefined;
   let tickMs = 0;
   let lost: CassandraFailure | undefined;
+  let denied: readonly string[] = [];
+  let asked: readonly [RegExp, CassandraFailure] | undefined;
   let nodes: readonly CassandraNode[] = nodesOf({ dc1: 3, dc2: 3, dc3: 3 });
   const log = (level: string) => (message: string, fields?: object) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const clock = {
@@ -33,12 +35,16 @@ function fixture() {
       return { cancel: () => (tick = undefined) };
     },
   } as unknown as Clock;
-  const read = async ({ query }: Statement): Promise<Answer> => {
+  const answer = async ({ query }: Statement): Promise<Answer> => {
     if (lost !== undefined) throw lost;
-    return schemaSession.read(rows, query);
+    if (asked?.[0].test(query) === true) throw asked[1];
+    const needed = schemaSession.neededBy(query);
+    const missing = needed.find((each) => denied.includes(each));
+    if (missing !== undefined) throw schemaSession.denied(missing);
+    return query.includes("system_schema") ? schemaSession.read(rows, query) : { rows: [], pageState: undefined, isApplied: false };
   };
   const checked = new CheckedKeyspace({
-    session: { read, nodes: () => nodes },
+    session: { read: answer, compareAndSet: ([statement]) => answer(statement!), nodes: () => nodes },
     keyspace: "concord",
     clock,
     log: { ...silentLog, info: log("info"), warn: log("warn"), error: log("error") },
@@ -50,6 +56,10 @@ function fixture() {
     gauges,
     checked,
     lose: (failure: CassandraFailure | undefined) => void (lost = failure),
+    /** Permissions that the role lacks from now on, as "MODIFY rows". */
+    deny: (...permissions: readonly string[]) => void (denied = permissions),
+    /** Requests like this one fail so. */
+    fail: (query: RegExp, failure: CassandraFailure) => void (asked = [query, failure]),
     have: (now: readonly CassandraNode[]) => void (nodes = now),
     isWatching: () => tick !== undefined,
     /** Begins the check that is due and does not wait for it. */
@@ -77,6 +87,7 @@ test("[TXC3] keyspace check: as schema apply makes it: right, nothing is logged"
     [...gauges],
     [
       ["losing", 0],
+      ["forbidden", 0],
       ["weak", 0],
       ["unchecked", 0],
     ],
@@ -130,6 +141,70 @@ for (const [situation, alter, message] of LOSING) {
     assert.ok(!isWatching());
   });
 }
+
+for (const table of ["rows", "outcomes", "group_log", "object_metadata", "migrations"]) {
+  for (const permission of ["SELECT", "MODIFY"]) {
+    test(`[TXC3] keyspace check: the role has no ${permission} permission on ${table}: the start is refused with what to grant`, async () => {
+      const { checked, gauges, deny, isWatching } = fixture();
+      deny(`${permission} ${table}`);
+      const message = new RegExp(
+        `role concord has no ${permission} permission on ${table} of keyspace concord: GRANT ${permission} ON KEYSPACE concord TO concord$`,
+      );
+      await assert.rejects(checked.checkAtStart(), { code: "INTERNAL", applied: "no", message });
+      assert.deepEqual([gauges.get("forbidden"), gauges.get("losing")], [1, 0]);
+      assert.ok(!isWatching());
+    });
+  }
+}
+
+test("keyspace check: no permission at all: one line each, with all tables", async () => {
+  const { checked, gauges, deny } = fixture();
+  deny(
+    ...["SELECT", "MODIFY"].flatMap((permission) => tablesOf("concord").map(({ name }) => `${permission} ${name}`)),
+    "SELECT migrations",
+    "MODIFY migrations",
+  );
+  await assert.rejects(
+    checked.checkAtStart(),
+    /no SELECT permission on rows, outcomes, group_log, object_metadata, migrations .*\n.*no MODIFY permission on rows, /,
+  );
+  assert.equal(gauges.get("forbidden"), 2);
+});
+
+test("keyspace check: a permission is revoked while it serves: every write of it failed with INTERNAL, and the node stayed ready", async () => {
+  const { checked, lines, gauges, deny, next } = fixture();
+  await checked.checkAtStart();
+  deny("MODIFY rows");
+  await next(KEYSPACE_CHECK_MS);
+  assert.ok(checked.isRight, "a node that has just come up may not know its roles yet");
+  await next(KEYSPACE_SECOND_LOOK_MS);
+  assert.ok(!checked.isRight);
+  assert.equal(gauges.get("forbidden"), 1);
+  assert.match(lines.at(-1)!, /^error .*permissions.*GRANT MODIFY ON KEYSPACE concord TO concord/);
+  deny();
+  await next(KEYSPACE_CHECK_MS);
+  assert.ok(checked.isRight);
+  assert.equal(gauges.get("forbidden"), 0);
+  assert.match(lines.at(-1)!, /^info .*right again/);
+});
+
+test("keyspace check: too few replicas answer what asks for permissions: permitted; no node answers, or another refusal: not checked", async () => {
+  for (const [kind, outcome] of [
+    ["unavailable", "permitted"],
+    ["read-unanswered", "permitted"],
+    ["write-unacknowledged", "permitted"],
+    ["no-answer", "REPLICAS_UNAVAILABLE"],
+    ["not-sent", "REPLICAS_UNAVAILABLE"],
+    ["refused", "INTERNAL"],
+  ] as const) {
+    for (const query of [/^SELECT deleted FROM concord.rows/, /^UPDATE concord.outcomes/]) {
+      const { checked, fail } = fixture();
+      fail(query, new CassandraFailure(kind, "slow"));
+      if (outcome === "permitted") await checked.checkAtStart();
+      else await assert.rejects(checked.checkAtStart(), { code: outcome, applied: "no" });
+    }
+  }
+});
 
 test("keyspace check: altered while it serves: not ready and logged once, ready again when it is right", async () => {
   const { rows, checked, lines, gauges, next } = fixture();
@@ -194,7 +269,7 @@ test("keyspace check: unanswered, or refused, at the start: retryable, or INTERN
   await assert.rejects(checked.checkAtStart(), {
     code: "INTERNAL",
     applied: "no",
-    message: /system_schema must be readable.*no SELECT permission/,
+    message: /could not be checked: .*no SELECT permission.*: GRANT SELECT ON KEYSPACE system_schema TO concord$/,
   });
   assert.ok(!isWatching());
 });

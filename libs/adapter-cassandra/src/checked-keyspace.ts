@@ -1,10 +1,9 @@
 import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import { keyspaceFaults, type KeyspaceFaults } from "./keyspace-checks.ts";
+import { keyspaceFaults, type CheckingSession, type KeyspaceFaults } from "./keyspace-checks.ts";
 import { KEYSPACE_CHECK_MS, KEYSPACE_SECOND_LOOK_MS } from "./limits.ts";
-import type { CassandraSession } from "./session.ts";
 
 export interface CheckedKeyspaceOptions {
-  readonly session: Pick<CassandraSession, "read" | "nodes">;
+  readonly session: CheckingSession;
   readonly keyspace: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -27,18 +26,19 @@ export class CheckedKeyspace {
     this.#options = options;
   }
 
-  /** False while what is acknowledged can be lost, by the last check that was answered. */
+  /** False while what is acknowledged can be lost, or permissions are missing, by the last check that was answered. */
   get isRight(): boolean {
     return this.#isRight;
   }
 
-  /** Rejects with INTERNAL and all faults when the keyspace loses data; one with few copies is logged. */
+  /** Rejects with INTERNAL and all faults when the keyspace loses data or permissions are missing; one with few copies is logged. */
   async checkAtStart(): Promise<void> {
     const { session, keyspace } = this.#options;
     const faults = await keyspaceFaults(session, keyspace);
     this.#count(faults);
-    if (faults.losing.length > 0)
-      throw new ConcordError("INTERNAL", `Cassandra keyspace ${keyspace} cannot keep Concord's data:\n${faults.losing.join("\n")}`, {
+    const refused = refusing(faults);
+    if (refused.length > 0)
+      throw new ConcordError("INTERNAL", `Cassandra keyspace ${keyspace} cannot keep Concord's data:\n${refused.join("\n")}`, {
         applied: "no",
       });
     this.#logChange(faults);
@@ -60,11 +60,11 @@ export class CheckedKeyspace {
     try {
       const faults = await keyspaceFaults(session, keyspace);
       if (this.#isStopped) return;
-      const isFirstSight = faults.losing.length > 0 && this.#isRight && !this.#isSecondLook;
+      const isFirstSight = refusing(faults).length > 0 && this.#isRight && !this.#isSecondLook;
       this.#isSecondLook = isFirstSight;
       if (isFirstSight) return this.#schedule(KEYSPACE_SECOND_LOOK_MS);
       this.#count(faults);
-      this.#isRight = faults.losing.length === 0;
+      this.#isRight = refusing(faults).length === 0;
       this.#logChange(faults);
     } catch (thrown) {
       if (this.#isStopped) return;
@@ -74,21 +74,29 @@ export class CheckedKeyspace {
     this.#schedule(KEYSPACE_CHECK_MS);
   }
 
-  #count({ losing, weak }: KeyspaceFaults): void {
+  #count({ losing, forbidden, weak }: KeyspaceFaults): void {
     const { metrics } = this.#options;
     metrics.gauge("cassandra_keyspace_faults", losing.length, { kind: "losing" });
+    metrics.gauge("cassandra_keyspace_faults", forbidden.length, { kind: "forbidden" });
     metrics.gauge("cassandra_keyspace_faults", weak.length, { kind: "weak" });
     metrics.gauge("cassandra_keyspace_faults", 0, { kind: "unchecked" });
   }
 
   /** Faults are logged when they change, not each minute. */
-  #logChange({ losing, weak }: KeyspaceFaults): void {
+  #logChange({ losing, forbidden, weak }: KeyspaceFaults): void {
     const { keyspace, log } = this.#options;
-    const reason = [...losing, ...weak].join("\n");
+    const reason = [...losing, ...forbidden, ...weak].join("\n");
     if (reason === this.#faults) return;
     this.#faults = reason;
     if (losing.length > 0) log.error("the Cassandra keyspace loses data: this node is not ready until it is right", { keyspace, reason });
+    else if (forbidden.length > 0)
+      log.error("permissions on the Cassandra keyspace are missing: this node is not ready until they are granted", { keyspace, reason });
     else if (weak.length > 0) log.warn("the Cassandra keyspace has too few copies", { keyspace, reason });
     else log.info("the Cassandra keyspace is right again", { keyspace });
   }
+}
+
+/** Faults with which a node does not serve. */
+function refusing({ losing, forbidden }: KeyspaceFaults): readonly string[] {
+  return [...losing, ...forbidden];
 }

@@ -1,6 +1,7 @@
 import { assert, ConcordError } from "@concord/runtime";
 import { failureOf } from "./failure.ts";
 import { CHECK_TIMEOUT_MS, OUTCOMES_GC_GRACE_SECONDS, REPLICAS_MIN, ROWS_GC_GRACE_SECONDS } from "./limits.ts";
+import { missingPermissions, reasonOf } from "./permissions.ts";
 import type { CassandraNode, CassandraSession, Column, ResultRow } from "./session.ts";
 import { MIGRATIONS } from "./tables.ts";
 
@@ -8,9 +9,13 @@ import { MIGRATIONS } from "./tables.ts";
 export interface KeyspaceFaults {
   /** Faults by which acknowledged data is or can be lost. */
   readonly losing: readonly string[];
+  /** Permissions that Concord's role lacks: what needs them fails. */
+  readonly forbidden: readonly string[];
   /** Less is promised than three copies do. */
   readonly weak: readonly string[];
 }
+
+export type CheckingSession = Pick<CassandraSession, "read" | "compareAndSet" | "nodes">;
 
 interface Table {
   readonly name: string;
@@ -19,7 +24,7 @@ interface Table {
 }
 
 /** Reads what Cassandra has. INTERNAL when it refuses, REPLICAS_UNAVAILABLE when it does not answer. */
-export async function keyspaceFaults(session: Pick<CassandraSession, "read" | "nodes">, keyspace: string): Promise<KeyspaceFaults> {
+export async function keyspaceFaults(session: CheckingSession, keyspace: string): Promise<KeyspaceFaults> {
   const select = async (columns: string, from: string): Promise<readonly ResultRow[]> => {
     const query = `SELECT ${columns} FROM system_schema.${from} WHERE keyspace_name = ?`;
     const answer = await session
@@ -30,8 +35,14 @@ export async function keyspaceFaults(session: Pick<CassandraSession, "read" | "n
   const [found] = await select("durable_writes, replication", "keyspaces");
   const tables = await select("table_name, gc_grace_seconds, default_time_to_live", "tables");
   const columns = await select("table_name, column_name, type, kind, position, clustering_order", "columns");
+  const losing = [
+    ...durabilityFaults(keyspace, found),
+    ...tablesOf(keyspace).flatMap((table) => tableFaults(keyspace, table, tables, columns)),
+  ];
   return {
-    losing: [...durabilityFaults(keyspace, found), ...tablesOf(keyspace).flatMap((table) => tableFaults(keyspace, table, tables, columns))],
+    losing,
+    // A table that is not there is no question of permissions.
+    forbidden: losing.length > 0 ? [] : await missingPermissions(session, keyspace).catch((thrown: unknown) => rethrow(keyspace, thrown)),
     weak: replicationFaults(keyspace, found, session.nodes()),
   };
 }
@@ -137,6 +148,6 @@ function columnOf(definition: string, keys: readonly string[]): [string, string]
 
 function rethrow(keyspace: string, thrown: unknown): never {
   const failure = failureOf(thrown);
-  const message = `keyspace ${keyspace} could not be checked, system_schema must be readable for Concord's role: ${failure.message}`;
+  const message = `keyspace ${keyspace} could not be checked: ${reasonOf(failure)}`;
   throw new ConcordError(failure.kind === "refused" ? "INTERNAL" : "REPLICAS_UNAVAILABLE", message, { applied: "no", cause: failure });
 }

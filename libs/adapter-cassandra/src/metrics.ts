@@ -10,7 +10,7 @@ export const CASSANDRA_METRICS = [
   {
     name: "cassandra_keyspace_faults",
     kind: "gauge",
-    help: "Faults of the keyspace: losing, because of which acknowledged data can be lost (the node is not ready); weak, fewer than three copies or more than nodes; unchecked, 1 while the last check failed.",
+    help: "Faults of the keyspace: losing, because of which acknowledged data can be lost, and forbidden, permissions that the role lacks (the node is not ready); weak, fewer than three copies or more than nodes; unchecked, 1 while the last check failed.",
     labels: ["kind"],
   },
   {

@@ -1,6 +1,7 @@
 import { ConcordError } from "@concord/runtime";
 import { failureOf, readError } from "./failure.ts";
 import { CHECK_TIMEOUT_MS } from "./limits.ts";
+import { reasonOf } from "./permissions.ts";
 import type { CassandraSession } from "./session.ts";
 import { checkKeyspaceName, MIGRATIONS, MIGRATIONS_TABLE, migrationsTable, SCHEMA_VERSION } from "./tables.ts";
 
@@ -53,7 +54,8 @@ export async function checkSchema(session: CassandraSession, keyspace: string): 
 async function schemaVersion(session: CassandraSession, keyspace: string): Promise<number | undefined> {
   const read = (query: string, parameters: readonly string[]) =>
     session.read({ query, parameters }, { consistency: "quorum", timeoutMs: CHECK_TIMEOUT_MS }).catch((thrown: unknown) => {
-      throw readError(failureOf(thrown));
+      const failure = failureOf(thrown);
+      throw failure.kind === "refused" ? refused(`Cassandra: ${reasonOf(failure)}`) : readError(failure);
     });
   const tables = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ? AND table_name = ?";
   if ((await read(tables, [keyspace, MIGRATIONS_TABLE])).rows.length === 0) return undefined;
@@ -82,5 +84,5 @@ function refused(message: string): ConcordError {
 }
 
 function rethrow(thrown: unknown): never {
-  throw refused(`Cassandra: ${failureOf(thrown).message}`);
+  throw refused(`Cassandra: ${reasonOf(failureOf(thrown))}`);
 }

@@ -1,6 +1,7 @@
 import { ConcordError } from "@concord/runtime";
 import { failureOf } from "./failure.ts";
 import { BATCH_BYTES_STANDARD, CAS_CONTENTION_TIMEOUT_MS_MIN, MUTATION_BYTES_MAX, ROWS_GC_GRACE_SECONDS } from "./limits.ts";
+import { reasonOf } from "./permissions.ts";
 import type { CassandraSession, Column, ResultRow } from "./session.ts";
 
 /** What the adapter takes from the nodes' settings. */
@@ -24,7 +25,7 @@ export async function checkNode(session: Pick<CassandraSession, "ask">, address:
     settings = settingsOf(await session.ask(address, "SELECT name, value FROM system_views.settings"));
   } catch (thrown) {
     const failure = failureOf(thrown);
-    const message = `Cassandra node ${address} could not be checked: ${failure.message}`;
+    const message = `Cassandra node ${address} could not be checked: ${reasonOf(failure)}`;
     throw new ConcordError(failure.kind === "refused" ? "INTERNAL" : "REPLICAS_UNAVAILABLE", message, { applied: "no", cause: failure });
   }
   const faults = faultsOf(version, settings);

@@ -1,3 +1,4 @@
+import { CassandraFailure } from "../failure.ts";
 import type { Answer, ResultRow } from "../session.ts";
 import { tablesOf } from "../keyspace-checks.ts";
 import { ROWS_GC_GRACE_SECONDS } from "../limits.ts";
@@ -48,4 +49,25 @@ const table = (from: SchemaRows, name: string): Row => from.tables.find((row) =>
 const column = (from: SchemaRows, name: string, of: string): Row =>
   from.columns.find((row) => row["table_name"] === name && row["column_name"] === of)!;
 
-export const schemaSession = { replicationOf, rows, read, table, column };
+/** Permissions that Cassandra demands for a statement, in its order: a condition reads, too. */
+function neededBy(query: string): readonly string[] {
+  const [, selected] = /FROM \w+\.(\w+)/.exec(query) ?? [];
+  const [, updated] = /^UPDATE \w+\.(\w+)/.exec(query) ?? [];
+  return updated === undefined ? [`SELECT ${selected}`] : [`MODIFY ${updated}`, `SELECT ${updated}`];
+}
+
+/** A refusal as Cassandra 5.0.9 words it. */
+function denied(permission: string): CassandraFailure {
+  const [verb, name] = permission.split(" ");
+  return new CassandraFailure("refused", `User concord has no ${verb} permission on <table concord.${name}> or any of its parents`);
+}
+
+export const schemaSession = {
+  neededBy,
+  denied,
+  replicationOf,
+  rows,
+  read,
+  table,
+  column,
+};
