@@ -84,7 +84,7 @@ function insertItems(db: ConcordClient, deadlineMs: number): Promise<void> {
   return db.runTransaction({ table: "items", key: { shelf, id: ids[0]! } }, work, { deadlineMs });
 }
 
-if (process.send !== undefined) {
+if (import.meta.main) {
   const result = await main(JSON.parse(process.argv[2]!) as BulkOptions);
-  process.send(result, undefined, undefined, () => process.disconnect());
+  process.send!(result, undefined, undefined, () => process.disconnect());
 }
