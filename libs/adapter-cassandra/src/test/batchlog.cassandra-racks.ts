@@ -1,14 +1,11 @@
 // Logged batches while a node is killed, on three nodes of one datacenter: Cassandra logs each at two other nodes than its coordinator.
 import assert from "node:assert/strict";
-import { spawnSync } from "node:child_process";
-import { resolve } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BatchRequest, Mutation, RowKey, StorageBackend } from "@concord/ports";
 import { ConcordError, timeIdFromBytes, timestampUsOf } from "@concord/runtime";
-import { backendOn, newKeyspace } from "./real-cassandra.ts";
+import { backendOn, changeNode, newKeyspace } from "./real-cassandra.ts";
 
-const ROOT = resolve(import.meta.dirname, "../../../..");
 const ROWS = 3;
 const WORKERS = 6;
 const OPTIONS = { timeoutMs: 10_000 };
@@ -50,12 +47,6 @@ async function outcomeOf(backend: StorageBackend, at: number): Promise<string> {
 
 /** Numbers of holders that answers named. */
 const holdersSeen = new Set<number>();
-
-function cassandra(command: "kill" | "start", node: string): void {
-  const args = ["tools/engines/main.ts", command, "cassandra", "--node", node, "--data", process.env["ENGINE_CASSANDRA_FOLDER"] ?? ""];
-  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
-  assert.equal(status, 0, `${stdout}${stderr}`);
-}
 
 async function rowsOf(backend: StorageBackend, at: number): Promise<number> {
   for (;;) {
@@ -99,9 +90,9 @@ test("[LBC1] [LB11] a node is killed under logged batches: logged at other nodes
   };
   await more(30);
   assert.deepEqual([...holdersSeen], [2], "three nodes of one datacenter");
-  cassandra("kill", "2");
+  changeNode("kill", "2");
   await more(60);
-  cassandra("start", "2");
+  changeNode("start", "2");
   await more(30);
   isStopping = true;
   await working;

@@ -1,7 +1,9 @@
 // A keyspace of a test file's own on the node that ENGINE_CASSANDRA names.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { after } from "node:test";
 import { silentLog, silentMetrics, timestampUsOf, type Clock, type Environment } from "@concord/runtime";
 import type { StorageBackend } from "@concord/ports";
@@ -9,6 +11,7 @@ import { applySchema, CassandraBackend, openDriverSession, type CassandraBackend
 
 export const contactPoints = (process.env["ENGINE_CASSANDRA"] ?? "").split(",");
 export const DATACENTER = "dc1";
+const ROOT = resolve(import.meta.dirname, "../../../..");
 
 export const clock: Clock = {
   nowMs: () => Date.now(),
@@ -69,6 +72,13 @@ export async function newKeyspace(copies = 1): Promise<TestKeyspace> {
     }
   };
   return { name, session, empty };
+}
+
+/** Returns when the node is dead, or serves again. */
+export function changeNode(command: "kill" | "start", node: string): void {
+  const args = ["tools/engines/main.ts", command, "cassandra", "--node", node, "--data", process.env["ENGINE_CASSANDRA_FOLDER"] ?? ""];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: "utf8" });
+  assert.equal(status, 0, `${stdout}${stderr}`);
 }
 
 /** Stops the node's process; the returned function resumes it. */
