@@ -14,7 +14,7 @@ export function truncated(topic: string, partition: number, why: string): Concor
     "PARTITION_STOPPED",
     `${topic}/${partition} lost messages that were read from it (${why}): a replica without them became its leader, or its disk forgot them. What ` +
       "producers wrote since then may lie before the position of this worker: let them send it again with the same ids, known ones are duplicates; then " +
-      "start the worker again (docs/operations.md)",
+      "stop the worker, commit its offset anew with Kafka's own tool, and start it (docs/operations.md)",
   );
 }
 

@@ -20,13 +20,19 @@ export interface PipelineRecord {
   readonly outputId: string;
 }
 
-/** What is committed with the offset: the owner, the pipeline's record, and whether the owner wrote without transactions, so that it is fenced by records. */
+/**
+ * What is committed with the offset: the owner, the leader epoch of the newest input that was published, the pipeline's record, and whether the owner
+ * wrote without transactions, so that it is fenced by records.
+ */
 const SINGLE_OWNER = "\nsingle-owner";
+const EPOCH = /\nepoch=(\d+)/;
 const RECORD = /\npipeline partitions=(\d+) input=([0-9a-f]+) output=([0-9a-f]+)/;
 
-export const metadataOf = (owner: string, isSingle: boolean, record: PipelineRecord): string =>
-  isSingle ? `${withRecord(owner, record)}${SINGLE_OWNER}` : withRecord(owner, record);
-export const ownerOf = (metadata: string): string => metadata.replace(SINGLE_OWNER, "").replace(RECORD, "");
+export function metadataOf(owner: string, isSingle: boolean, record: PipelineRecord, epoch: number | undefined): string {
+  const committed = withRecord(epoch === undefined ? owner : `${owner}\nepoch=${epoch}`, record);
+  return isSingle ? `${committed}${SINGLE_OWNER}` : committed;
+}
+export const ownerOf = (metadata: string): string => metadata.replace(SINGLE_OWNER, "").replace(RECORD, "").replace(EPOCH, "");
 export const withRecord = (owner: string, { partitions, inputId, outputId }: PipelineRecord): string =>
   `${owner}\npipeline partitions=${partitions} input=${inputId} output=${outputId}`;
 
@@ -35,5 +41,11 @@ export function recordOf(metadata: string): PipelineRecord | undefined {
   const [, partitions, inputId, outputId] = RECORD.exec(metadata) ?? [];
   if (partitions === undefined || inputId === undefined || outputId === undefined) return undefined;
   return { partitions: Number(partitions), inputId, outputId };
+}
+
+/** Undefined: committed by a version before there were epochs, before anything was read, or by an operator. */
+export function epochOf(metadata: string): number | undefined {
+  const [, epoch] = EPOCH.exec(metadata) ?? [];
+  return epoch === undefined ? undefined : Number(epoch);
 }
 export const wasSingle = (metadata: string): boolean => metadata.endsWith(SINGLE_OWNER);

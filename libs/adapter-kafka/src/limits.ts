@@ -19,6 +19,8 @@ export const FETCH_BYTES = 1024 * 1024;
 export const BATCH_BYTES_MAX = 1024 * 1024;
 /** Bytes of a record batch around its records. */
 export const BATCH_OVERHEAD_BYTES = 61;
+/** Leader epochs that are kept by partition of the input: each is an election, and only those of what is not acknowledged yet are needed. */
+export const EPOCHS_KEPT = 64;
 /** Pause between two looks for messages of other producers. */
 export const POLL_MS = 25;
 /** Offsets of the output that are searched backwards for the newest message, at first; doubled until one is found. */

@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConcordError } from "@concord/runtime";
 import { KafkaFailure, LOG_TRUNCATED, type Fetched, type FetchOptions, type KafkaWire } from "./kafka-wire.ts";
-import { FETCHES_KEPT } from "./limits.ts";
+import { LeaderEpochs } from "./leader-epochs.ts";
+import { EPOCHS_KEPT, FETCHES_KEPT } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { encodeBatch } from "./record-batch.ts";
 
@@ -32,7 +33,7 @@ function readerOf(answer: (asked: Asked) => Buffer): { reader: Reader; asked: As
   return { reader: new Reader({ fetch } as KafkaWire, "in"), asked };
 }
 
-test("[DDD5] reader: it goes on where the input was read to: with the leader epoch of what it read; elsewhere and in other topics with none", async () => {
+test("[DDD5] reader: where the input was read it goes on with the leader epoch of what it read; elsewhere and in other topics with none", async () => {
   const { reader, asked } = readerOf(({ from }) => (from < 4n ? batch(from, 2, 7) : Buffer.alloc(0)));
   await reader.read("in", 0, 0n, LIMITS);
   await reader.read("in", 0, 2n, LIMITS);
@@ -43,8 +44,41 @@ test("[DDD5] reader: it goes on where the input was read to: with the leader epo
   await reader.read("out", 0, 0n, LIMITS);
   await reader.read("out", 0, 2n, LIMITS);
   const compared = asked.map(({ topic, from, lastEpoch }) => `${topic} ${from} ${lastEpoch}`);
-  const input = ["in 0 undefined", "in 2 7", "in 4 7", "in 4 7", "in 3 undefined", "in 4 undefined"];
+  const input = ["in 0 undefined", "in 2 7", "in 4 7", "in 4 7", "in 3 7", "in 4 undefined"];
   assert.deepEqual(compared, [...input, "out 0 undefined", "out 2 undefined"]);
+});
+
+test("[DDD5] reader: a session opens while a fetch is kept for the next page: the epochs of that page are known all the same", async () => {
+  const { reader } = readerOf(({ from }) => batch(from, 4, 7));
+  await reader.read("in", 0, 0n, { messages: 2, bytes: 1 << 20 });
+  for (const begun of [undefined, 6]) {
+    reader.epochs.begin(0, 2n, begun);
+    await reader.read("in", 0, 2n, LIMITS);
+    assert.equal(reader.epochs.before(0, 4n), 7);
+  }
+});
+
+test("leader epochs: before, at and behind an election; behind what was read; more elections than are kept", () => {
+  const epochs = new LeaderEpochs();
+  epochs.begin(0, 5n, 1);
+  epochs.add(
+    0,
+    5n,
+    [
+      { offset: 5n, epoch: 1 },
+      { offset: 8n, epoch: 3 },
+    ],
+    10n,
+  );
+  const before = [4n, 5n, 8n, 9n, 10n, 11n].map((offset) => epochs.before(0, offset));
+  assert.deepEqual(before, [undefined, 1, 1, 3, 3, undefined]);
+  const elections = Array.from({ length: EPOCHS_KEPT + 1 }, (_, at) => ({ offset: BigInt(at), epoch: at }));
+  epochs.add(1, 0n, elections.slice(0, EPOCHS_KEPT), BigInt(EPOCHS_KEPT));
+  assert.equal(epochs.before(1, 1n), 0);
+  epochs.add(1, BigInt(EPOCHS_KEPT), elections.slice(EPOCHS_KEPT), BigInt(EPOCHS_KEPT + 1));
+  assert.deepEqual([epochs.before(1, 1n), epochs.before(1, 2n)], [undefined, 1]);
+  epochs.add(2, 0n, [{ offset: 0n, epoch: -1 }], 1n);
+  assert.equal(epochs.before(2, 1n), undefined, "a batch of a format without epochs");
 });
 
 test("[DDD5] reader: a new leader lacks what was read from the input: stopped, with what producers are to do", async () => {

@@ -4,6 +4,7 @@ import { madeAnew, truncated, unavailable } from "./failures.ts";
 import { failureType, LOG_TRUNCATED, TOPIC_MADE_ANEW, type Fetched, type KafkaWire } from "./kafka-wire.ts";
 import { FETCH_BYTES, FETCHES_KEPT } from "./limits.ts";
 import { isFence } from "./fence.ts";
+import { LeaderEpochs, type EpochStart } from "./leader-epochs.ts";
 import { decodeBatches } from "./record-batch.ts";
 
 /** Decoded messages of one fetch: everything that is committed from `from` up to `next`. */
@@ -11,6 +12,7 @@ interface Stretch {
   readonly from: bigint;
   readonly next: bigint;
   readonly messages: readonly LogMessage[];
+  readonly epochs: readonly EpochStart[];
 }
 
 /** Reads what is committed, without a group: from the offset that is asked for, never from another one. What a page leaves is kept for the next. */
@@ -18,8 +20,8 @@ export class Reader {
   readonly #wire: KafkaWire;
   readonly #kept = new BoundedCache<string, Stretch>(FETCHES_KEPT);
   readonly #input: string | undefined;
-  /** End of the last fetch and leader epoch of the batch that ended there, by partition of the input. */
-  readonly #inputEnds = new Map<number, { readonly next: bigint; readonly epoch: number }>();
+  /** Leader epochs of the input. */
+  readonly epochs = new LeaderEpochs();
 
   /** `input`: the topic of which each read must continue what was read before. */
   constructor(wire: KafkaWire, input?: string) {
@@ -39,17 +41,26 @@ export class Reader {
     }
   }
 
+  /** PARTITION_STOPPED when the input lost the record before `offset`; nothing is compared where its epoch is unknown. OFFSET_OUT_OF_RANGE, REPLICAS_UNAVAILABLE. */
+  async compareInput(partition: number, offset: bigint): Promise<void> {
+    if (this.#input !== undefined && this.epochs.before(partition, offset) !== undefined) await this.#fetch(this.#input, partition, offset);
+  }
+
   async #stretch(topic: string, partition: number, from: bigint): Promise<Stretch> {
     const key = `${topic}/${partition}`;
     const kept = this.#kept.get(key);
-    if (kept !== undefined && kept.from <= from && from < kept.next) return kept;
+    if (kept !== undefined && kept.from <= from && from < kept.next) {
+      // A session that opened meanwhile began its epochs anew.
+      if (topic === this.#input && this.epochs.before(partition, kept.next) === undefined) this.#addEpochs(partition, kept);
+      return kept;
+    }
     const fetched = await this.#fetch(topic, partition, from);
     if (from > fetched.stableEnd) throw outOfRange(topic, partition, from, `it ends at ${fetched.stableEnd}`);
     try {
-      const { messages, next, lastEpoch } = decodeBatches(fetched.batches, from, fetched.aborted);
-      if (topic === this.#input && next !== undefined && lastEpoch !== undefined && lastEpoch >= 0)
-        this.#inputEnds.set(partition, { next, epoch: lastEpoch });
-      const stretch = { from, next: next === undefined || next < from ? from : next, messages: messages.filter((each) => !isFence(each)) };
+      const { messages, next, epochs } = decodeBatches(fetched.batches, from, fetched.aborted);
+      const to = next === undefined || next < from ? from : next;
+      const stretch = { from, next: to, messages: messages.filter((each) => !isFence(each)), epochs };
+      if (topic === this.#input) this.#addEpochs(partition, stretch);
       this.#kept.set(key, stretch, bytesOf(stretch));
       return stretch;
     } catch (cause) {
@@ -57,10 +68,14 @@ export class Reader {
     }
   }
 
+  #addEpochs(partition: number, { from, next, epochs }: Stretch): void {
+    if (epochs.length > 0) this.epochs.add(partition, from, epochs, next);
+  }
+
   async #fetch(topic: string, partition: number, from: bigint): Promise<Fetched> {
-    const end = topic === this.#input ? this.#inputEnds.get(partition) : undefined;
+    const lastEpoch = topic === this.#input ? this.epochs.before(partition, from) : undefined;
     try {
-      return await this.#wire.fetch(topic, partition, from, FETCH_BYTES, { lastEpoch: end?.next === from ? end.epoch : undefined });
+      return await this.#wire.fetch(topic, partition, from, FETCH_BYTES, { lastEpoch });
     } catch (error) {
       if (failureType(error) === "OFFSET_OUT_OF_RANGE") throw outOfRange(topic, partition, from, "the broker does not have it");
       if (failureType(error) === TOPIC_MADE_ANEW) throw madeAnew(topic, String(error));

@@ -51,16 +51,20 @@ test("record batch: golden bytes", () => {
   assert.equal(bytes.subarray(61).toString("hex"), "18000400026b027602026802780e00000201027700");
 });
 
-test("record batch: several: the leader epoch is that of the last whole one", () => {
+test("record batch: several: leader epochs of the whole ones, each with the offset at which it begins", () => {
   const ofEpoch = (epoch: number, offset: bigint): Buffer => {
     const batch = changed(encode([message("m")]), { offset });
     batch.writeInt32BE(epoch, 12);
     return batch;
   };
-  const bytes = Buffer.concat([ofEpoch(3, 0n), ofEpoch(4, 1n), ofEpoch(5, 2n).subarray(0, 40)]);
-  const { next, lastEpoch } = decode(bytes);
-  assert.deepEqual([next, lastEpoch], [2n, 4]);
-  assert.equal(decode(Buffer.alloc(0)).lastEpoch, undefined);
+  const bytes = Buffer.concat([ofEpoch(3, 0n), ofEpoch(4, 1n), ofEpoch(4, 2n), ofEpoch(5, 3n).subarray(0, 40)]);
+  const { next, epochs } = decode(bytes);
+  const starts = [
+    { offset: 0n, epoch: 3 },
+    { offset: 1n, epoch: 4 },
+  ];
+  assert.deepEqual([next, epochs], [3n, starts]);
+  assert.deepEqual(decode(Buffer.alloc(0)).epochs, []);
 });
 
 test("record batch: any messages: come back as they were, and need no more bytes than was said", () => {
@@ -98,7 +102,7 @@ test("record batch: from its middle on; cut at the end: left for the next fetch"
   );
   const cut = decode(bytes.subarray(0, bytes.length - 1));
   assert.deepEqual([cut.messages.length, cut.next], [2, 2n]);
-  assert.deepEqual(decode(bytes.subarray(0, 30)), { messages: [], next: undefined, lastEpoch: undefined });
+  assert.deepEqual(decode(bytes.subarray(0, 30)), { messages: [], next: undefined, epochs: [] });
 });
 
 test("record batch: markers and aborted transactions: passed, and only those", () => {

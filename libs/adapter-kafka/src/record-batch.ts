@@ -3,6 +3,7 @@
 import { messageBytes, type LogMessage, type NewMessage, type OpenTransaction } from "@concord/ports";
 import { crc32c } from "@concord/checksums";
 import { decompress } from "./compression.ts";
+import type { EpochStart } from "./leader-epochs.ts";
 import { BATCH_OVERHEAD_BYTES } from "./limits.ts";
 
 const MAGIC = 2;
@@ -43,8 +44,8 @@ export interface DecodedBatches {
   readonly messages: readonly LogMessage[];
   /** Behind the last whole batch; undefined when there is none. */
   readonly next: bigint | undefined;
-  /** Epoch of the leader that took the last whole batch. */
-  readonly lastEpoch: number | undefined;
+  /** Epochs of the leaders that took the whole batches: one entry for batches of one epoch that follow each other. */
+  readonly epochs: readonly EpochStart[];
 }
 
 /** One batch. Times above `nowMs` become it: a broker refuses the whole batch for one message of the future. */
@@ -99,7 +100,7 @@ export function decodeBatches(bytes: Buffer, from: bigint, aborted: readonly Abo
   const pending = aborted.toSorted((left, right) => (left.firstOffset < right.firstOffset ? -1 : 1));
   const open = new Set<bigint>();
   let next: bigint | undefined;
-  let lastEpoch: number | undefined;
+  const epochs: EpochStart[] = [];
   for (let at = 0; at + LENGTH_END <= bytes.length;) {
     const end = at + LENGTH_END + bytes.readInt32BE(at + LENGTH_AT);
     if (end > bytes.length) break;
@@ -111,13 +112,14 @@ export function decodeBatches(bytes: Buffer, from: bigint, aborted: readonly Abo
       while (pending[0] !== undefined && pending[0].firstOffset <= last) open.add(pending.shift()!.producerId);
       readBatch(batch, baseOffset, from, open, messages);
       next = last + 1n;
-      lastEpoch = batch.readInt32BE(LENGTH_END);
+      const epoch = batch.readInt32BE(LENGTH_END);
+      if (epochs.at(-1)?.epoch !== epoch) epochs.push({ offset: baseOffset, epoch });
     } catch (cause) {
       throw new Error(`the record batch at offset ${baseOffset} cannot be read: ${String(cause)}`, { cause });
     }
     at = end;
   }
-  return { messages, next, lastEpoch };
+  return { messages, next, epochs };
 }
 
 /** Whose transaction the first transactional batch from an offset on belongs to; undefined: there is none among these. */

@@ -343,6 +343,93 @@ test("[DDD3] session: each offset that is committed has the pipeline's record; s
   assert.deepEqual(metadata, [`in: me\n${record}`, `dead: \n${record}`, `in: me\n${record}`]);
 });
 
+/** Input of epoch 4 up to offset 5 and of epoch 6 behind it, as a broker has it that lost nothing. */
+function ofEpochs(
+  metadata: string,
+  change: Partial<KafkaWire> = {},
+): Scripted & { readonly committed: string[]; readonly asked: unknown[] } {
+  const committed: string[] = [];
+  const asked: unknown[] = [];
+  const batch = (offset: bigint, epoch: number): Buffer => {
+    const bytes = encodeBatch([message("m")], undefined, 1);
+    bytes.writeBigInt64BE(offset, 0);
+    bytes.writeInt32BE(epoch, 12);
+    return bytes;
+  };
+  const note = (offset: bigint, text: string): void =>
+    void committed.push(`${offset}: ${text.replace(/\npipeline.*/, "").replaceAll("\n", " ")}`);
+  const scripted = brokers({
+    committed: async (_group, { topic }) => (topic === "in" ? { offset: 5n, metadata } : undefined),
+    addOffset: async (_producer, _group, _input, { offset, metadata: text }) => note(offset, text),
+    commitOffset: async (_group, { topic }, { offset, metadata: text }) => (topic === "in" ? note(offset, text) : undefined),
+    fetch: async (topic, _partition, from, _bytes, options) => {
+      if (topic === "in") asked.push([from, options?.lastEpoch]);
+      const batches = topic === "in" ? Buffer.concat([batch(5n, 4), batch(6n, 6), batch(7n, 6)]) : Buffer.alloc(0);
+      return { batches, aborted: [], stableEnd: 10n };
+    },
+    ...change,
+  });
+  const context = { ...scripted.context, reader: new Reader(scripted.context.wire, "in") };
+  return { ...scripted, context, committed, asked };
+}
+
+const readInput = ({ context }: Scripted) => context.reader.read("in", 0, 5n, { messages: 10, bytes: 1 << 20 });
+const LOST = new KafkaFailure("what was read before offset 5 is not there from 3 on", "LOG_TRUNCATED");
+
+for (const mode of ["transactional", "single-owner"] as const) {
+  test(`[DDD5] session: ${mode}: the input lost what was published while no worker ran: stopped, and no offset is committed`, async () => {
+    const lost: KafkaWire["fetch"] = async (topic, _partition, _from, _bytes, options) => {
+      if (topic === "in" && options?.lastEpoch === 4) throw LOST;
+      return { batches: Buffer.alloc(0), aborted: [], stableEnd: 10n };
+    };
+    const scripted = ofEpochs("other\nepoch=4\npipeline partitions=1 input=aa output=aa", { fetch: lost });
+    const context = { ...scripted.context, mode };
+    await assert.rejects(open({ ...scripted, context }), {
+      code: "PARTITION_STOPPED",
+      message: /^in\/0 lost messages that were read.*commit its offset anew/,
+    });
+    assert.deepEqual(scripted.committed, []);
+  });
+}
+
+test("[DDD5] session: each committed offset has the leader epoch of the record before it; the next opening compares it", async () => {
+  const scripted = ofEpochs("other\nepoch=4");
+  const session = await open(scripted);
+  await readInput(scripted);
+  for (const acknowledgedInput of [6n, 7n]) await session.publish({ ...PAGE, output: [], acknowledgedInput });
+  assert.deepEqual(scripted.committed, ["5: me epoch=4", "6: me epoch=4", "7: me epoch=6"]);
+  assert.deepEqual(scripted.asked, [
+    [5n, 4],
+    [5n, 4],
+  ]);
+});
+
+test("[DDD5] single-owner: the first output of an epoch comes after that epoch's commit: the position behind it can be compared", async () => {
+  const scripted = ofEpochs("other\nepoch=4\nsingle-owner", {
+    produce: async (topic) => {
+      scripted.committed.push(topic);
+      return { from: 20n, hasAppendTime: false };
+    },
+  });
+  const context = { ...scripted.context, mode: "single-owner" as const, inputOffsetOf: () => 6n };
+  const session = await open({ ...scripted, context });
+  await readInput(scripted);
+  scripted.committed.length = 0;
+  await session.publish({ output: [message("a")], deadLetters: [], rerouted: [], acknowledgedInput: 7n });
+  assert.deepEqual(scripted.committed, ["5: me epoch=6 single-owner", "out"]);
+});
+
+test("[DDD5] session: the committed offset of a version before, or of an operator, has no epoch: accepted, said once for all partitions", async () => {
+  const lines: string[] = [];
+  const log = { ...silentLog, info: (text: string) => void lines.push(text) };
+  const scripted = ofEpochs("");
+  for (const _ of [1, 2]) await open({ ...scripted, context: { ...scripted.context, log } });
+  assert.deepEqual(lines, [
+    "a committed offset has no leader epoch: a loss of input before it cannot be seen; publications commit one from now on",
+  ]);
+  assert.deepEqual(scripted.asked, []);
+});
+
 test("session: cuts: below, at and above the limit; a message alone is never cut", () => {
   const sizes = (bytes: number): number[] => [...cuts([message("a"), message("b"), message("c")], bytes)].map(({ length }) => length);
   assert.deepEqual([sizes(65 * 3), sizes(65 * 3 - 1), sizes(65 * 2 - 1), sizes(1)], [[3], [2, 1], [1, 1, 1], [1, 1, 1]]);

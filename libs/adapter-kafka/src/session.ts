@@ -10,9 +10,9 @@ import {
 import { assert, ConcordError, sleep } from "@concord/runtime";
 import { repeated, type KafkaContext } from "./context.ts";
 import { unavailable } from "./failures.ts";
-import { fenceRecord, metadataOf, ownerOf, wasSingle } from "./fence.ts";
+import { epochOf, fenceRecord, metadataOf, ownerOf, wasSingle } from "./fence.ts";
 import { decideHidden } from "./hidden.ts";
-import { failureType, KafkaFailure, type Producer } from "./kafka-wire.ts";
+import { failureType, KafkaFailure, type CommittedOffset, type Producer } from "./kafka-wire.ts";
 import {
   BATCH_BYTES_MAX,
   COMMIT_EVERY_MS,
@@ -58,6 +58,7 @@ export async function openSession(context: KafkaContext, partition: number, owne
     const after = newestInput === undefined ? 0n : newestInput + 1n;
     const begun = committed?.offset ?? (await wire.bounds(topics.input, partition)).start;
     const acknowledgedInput = begun > after ? begun : after;
+    await compareEpoch(context, partition, committed, acknowledgedInput);
     const known = await deadLettersFrom(context, partition, acknowledgedInput);
     const opened = { partition, owner, record, producer, output, acknowledgedInput, newestInput, known, sequence: fences ? 1 : 0 };
     const session = new Session(context, opened, events);
@@ -68,6 +69,28 @@ export async function openSession(context: KafkaContext, partition: number, owne
   } catch (error) {
     throw unavailable(error);
   }
+}
+
+/**
+ * Compares the leader epoch that was committed with the input as it is (I12). Without transactions processing may go on behind the committed offset,
+ * and the epoch is that of the newest published input all the same.
+ */
+async function compareEpoch(
+  { reader, topics, log }: KafkaContext,
+  partition: number,
+  committed: CommittedOffset | undefined,
+  goesOn: bigint,
+): Promise<void> {
+  const isOfThisPosition = committed !== undefined && (committed.offset === goesOn || wasSingle(committed.metadata));
+  const epoch = isOfThisPosition ? epochOf(committed.metadata) : undefined;
+  reader.epochs.begin(partition, goesOn, epoch);
+  if (epoch === undefined && goesOn > 0n && reader.epochs.isFirstUnknown())
+    log.info("a committed offset has no leader epoch: a loss of input before it cannot be seen; publications commit one from now on", {
+      topic: topics.input,
+      partition,
+      offset: goesOn,
+    });
+  await reader.compareInput(partition, goesOn);
 }
 
 interface Opened {
@@ -98,6 +121,7 @@ class Session implements LogSession {
   #turn: Promise<unknown> = Promise.resolve();
   #given: PublishOutcome | undefined;
   #committedMs: number;
+  #committedEpoch: number | undefined;
   readonly #openedMs: number;
 
   constructor(context: KafkaContext, opened: Opened, events: SessionEvents) {
@@ -185,6 +209,9 @@ class Session implements LogSession {
     const { clock } = this.#context;
     if (clock.monotonicMs() - this.#openedMs > SINGLE_OWNER_MS_MAX)
       throw new KafkaFailure("the session is too old to be fenced", undefined);
+    const epoch = this.#epochBefore(acknowledgedInput);
+    // An output without its offset's commit must not be of a later epoch than the one committed: the next owner compares that one (I12).
+    if (epoch !== this.#committedEpoch) await this.#commitOffset(this.#acknowledged, epoch);
     const letters = this.#lettersOf(deadLetters);
     const freshFrom = await this.#send("dead-letters", letters.fresh);
     const outputFrom = await this.#send("output", output);
@@ -266,17 +293,23 @@ class Session implements LogSession {
   async #addOffset(offset: bigint): Promise<void> {
     const { wire, topics, pipeline } = this.#context;
     const { partition, producer, owner, record } = this.#opened;
-    const committed = { offset, metadata: metadataOf(owner, false, record) };
+    const committed = { offset, metadata: metadataOf(owner, false, record, this.#epochBefore(offset)) };
     await repeated(this.#context, () => wire.addOffset(producer, pipeline, { topic: topics.input, partition }, committed));
   }
 
   /** Not fenced, and need not be: an owner before this one commits no more than it had written. */
-  async #commitOffset(offset: bigint): Promise<void> {
+  async #commitOffset(offset: bigint, epoch = this.#epochBefore(offset)): Promise<void> {
     const { wire, topics, pipeline, clock } = this.#context;
     const { partition, owner, record } = this.#opened;
-    const committed = { offset, metadata: metadataOf(owner, true, record) };
+    const committed = { offset, metadata: metadataOf(owner, true, record, epoch) };
     await repeated(this.#context, () => wire.commitOffset(pipeline, { topic: topics.input, partition }, committed));
     this.#committedMs = clock.monotonicMs();
+    this.#committedEpoch = epoch;
+  }
+
+  /** Leader epoch of the last record before an input offset. */
+  #epochBefore(offset: bigint): number | undefined {
+    return this.#context.reader.epochs.before(this.#opened.partition, offset);
   }
 
   /** The first offset of the messages, which follow each other although they may go in several batches: this session is the only writer. */

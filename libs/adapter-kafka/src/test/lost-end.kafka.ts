@@ -135,7 +135,7 @@ test("[DDD4] a transaction was committed and has no end in one partition: the ne
   await unverified(topics, async (wire, producer) => {
     const [input, output] = [await wire.partitions(topics.input), await wire.partitions(topics.output)];
     const record = { partitions: input.partitions, inputId: input.id, outputId: output.id };
-    const committed = { offset: 3n, metadata: metadataOf("worker", false, record) };
+    const committed = { offset: 3n, metadata: metadataOf("worker", false, record, undefined) };
     await wire.addPartitions(producer, [{ topic: topics.output, partition: 0 }]);
     await writeUnknown(wire, producer, topics.output, { text: "o2", input: 2 });
     await writeUnknown(wire, producer, topics["dead-letters"], { text: "d1", input: 1 });
