@@ -9,6 +9,7 @@ import { descriptors } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
+import { largeStatements } from "./large-statements.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
 import { tokenFloods } from "./token-floods.ts";
 import { mib, type Result, runAttack } from "./target.ts";
@@ -24,6 +25,7 @@ export const ATTACKS: readonly Attack[] = [
   unfinishedRequests,
   unreadReflection,
   tokenFloods,
+  largeStatements,
   hostileTenant,
   clockAhead,
   busyDrain,
