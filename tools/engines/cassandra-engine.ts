@@ -14,15 +14,23 @@ const FOLDER = join(import.meta.dirname, "cassandra");
 const HEAP_MIB = 512;
 /** A node of minutes never earns back what the second compiler costs it. */
 const FIRST_COMPILER_ONLY = "-XX:TieredStopAtLevel=1";
+/** The first superuser is made after ten seconds otherwise. */
+const SUPERUSER_AT_ONCE = "-Dcassandra.superuser_setup_delay_ms=0";
 const PROBE_TIMEOUT_MS = 3_000;
 /** The ring's tokens are the signed 64-bit numbers. */
 const TOKENS = 2n ** 64n;
 const CONSISTENCY_ONE = 1;
 const CONSISTENCY_ALL = 5;
+const ERROR = 0;
 const STARTUP = 1;
 const READY = 2;
+const AUTHENTICATE = 3;
 const QUERY = 7;
 const RESULT = 8;
+const AUTH_RESPONSE = 15;
+const AUTH_SUCCESS = 16;
+/** SASL PLAIN: name and password of the superuser that a new cluster has. */
+const SUPERUSER = "\0cassandra\0cassandra";
 const HEADER_BYTES = 9;
 const LENGTH_AT = 5;
 /** An error's body: code and length of the text before the text. */
@@ -77,9 +85,13 @@ function configure(cluster: Cluster, name: string): void {
   const datacenter = datacentersOf(cluster.layout)[Number(index)]!;
   const rack = cluster.layout.oneDatacenter === true ? `r${name}` : "r1";
   const values = { home, token, address: `127.0.0.${name}`, port: port!, storagePort: storagePort!, sslPort: sslPort!, seeds };
+  const access =
+    cluster.layout.hasRoles === true
+      ? { authenticator: "PasswordAuthenticator", authorizer: "CassandraAuthorizer" }
+      : { authenticator: "AllowAllAuthenticator", authorizer: "AllowAllAuthorizer" };
   // One node has no other that a write could wait for: a time-out would say no more than that the machine is busy.
   const writeTimeout = cluster.layout.isShortLived === true && cluster.layout.nodes === 1 ? "10s" : "2s";
-  writeFileSync(join(home, "conf/cassandra.yaml"), fillTemplate(join(FOLDER, "cassandra.yaml"), { ...values, writeTimeout }));
+  writeFileSync(join(home, "conf/cassandra.yaml"), fillTemplate(join(FOLDER, "cassandra.yaml"), { ...values, ...access, writeTimeout }));
   writeFileSync(join(home, "conf/cassandra-rackdc.properties"), `dc=${datacenter}\nrack=${rack}\n`);
   copyFileSync(join(FOLDER, "logback.xml"), join(home, "conf/logback.xml"));
 }
@@ -92,6 +104,7 @@ function javaArguments(cluster: Cluster, name: string, classes: string): readonl
   return [
     ...flags,
     ...(cluster.layout.isShortLived === true ? [FIRST_COMPILER_ONLY] : []),
+    ...(cluster.layout.hasRoles === true ? [SUPERUSER_AT_ONCE] : []),
     // A small heap at first: as root Cassandra locks all of it in memory.
     "-Xms128m",
     `-Xmx${HEAP_MIB}m`,
@@ -133,11 +146,13 @@ function query(host: string, port: number, cql: string, consistency: number): Pr
       seen = Buffer.concat([seen, chunk]);
       while (seen.length >= HEADER_BYTES && seen.length >= HEADER_BYTES + seen.readInt32BE(LENGTH_AT)) {
         const [opcode, end] = [seen[4], HEADER_BYTES + seen.readInt32BE(LENGTH_AT)];
-        if (opcode === READY) socket.write(frame(QUERY, queryBody(cql, consistency)));
-        else if (opcode === RESULT) resolve();
-        else reject(new Error(seen.subarray(HEADER_BYTES + ERROR_TEXT_AT, end).toString()));
-        if (opcode !== READY) socket.destroy();
+        const error = seen.subarray(HEADER_BYTES + ERROR_TEXT_AT, end);
         seen = seen.subarray(end);
+        if (opcode === AUTHENTICATE) socket.write(frame(AUTH_RESPONSE, authBody()));
+        else if (opcode === READY || opcode === AUTH_SUCCESS) socket.write(frame(QUERY, queryBody(cql, consistency)));
+        else if (opcode === RESULT) resolve();
+        else reject(new Error(error.toString()));
+        if (opcode === RESULT || opcode === ERROR) socket.destroy();
       }
     });
   });
@@ -152,6 +167,13 @@ function frame(opcode: number, body: Buffer): Buffer {
 function startupBody(): Buffer {
   const text = (value: string): Buffer => Buffer.concat([Buffer.from([0, value.length]), Buffer.from(value)]);
   return Buffer.concat([Buffer.from([0, 1]), text("CQL_VERSION"), text("3.0.0")]);
+}
+
+function authBody(): Buffer {
+  const body = Buffer.alloc(4 + SUPERUSER.length);
+  body.writeInt32BE(SUPERUSER.length, 0);
+  body.write(SUPERUSER, 4);
+  return body;
 }
 
 function queryBody(cql: string, consistency: number): Buffer {

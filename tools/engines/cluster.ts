@@ -44,7 +44,7 @@ export class Cluster {
   static async make(
     folder: string,
     engine: NewCluster,
-    shape: Pick<Layout, "nodes" | "oneDatacenter" | "isShortLived">,
+    shape: Pick<Layout, "nodes" | "oneDatacenter" | "isShortLived" | "hasRoles">,
     report: (line: string) => void,
     stopping: AbortSignal,
   ): Promise<Cluster> {

@@ -17,6 +17,7 @@ export interface CommandLine {
   readonly oneDatacenter: boolean;
   /** Of a new cluster, by tests only: see Layout. */
   readonly isShortLived?: boolean;
+  readonly hasRoles?: boolean;
   /** The one process that is meant; undefined: all. */
   readonly node: string | undefined;
 }

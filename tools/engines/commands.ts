@@ -42,8 +42,8 @@ async function startCluster(line: CommandLine, folder: string, found: Cluster | 
   if (!engine.nodeCounts.includes(nodes)) throw new Error(`${engine.name} runs with ${engine.nodeCounts.join(" or ")} nodes, not ${nodes}`);
   if (found !== undefined && found.layout.nodes !== nodes)
     throw new Error(`the cluster in ${folder} has ${found.layout.nodes} nodes: leave --nodes out, or use another --data`);
-  const { oneDatacenter, isShortLived = false } = line;
-  const cluster = found ?? (await Cluster.make(folder, engine, { nodes, oneDatacenter, isShortLived }, report, stopping));
+  const { oneDatacenter, isShortLived = false, hasRoles = false } = line;
+  const cluster = found ?? (await Cluster.make(folder, engine, { nodes, oneDatacenter, isShortLived, hasRoles }, report, stopping));
   const names = chosen(engine, cluster, line.node);
   const running = names.filter((name) => cluster.stateOf(name) !== undefined);
   if (running.length > 0) throw new Error(`${engine.name} ${running.join(", ")} in ${folder} runs already`);

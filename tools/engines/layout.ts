@@ -8,6 +8,8 @@ export interface Layout {
   readonly ports: readonly number[];
   /** Nodes of Cassandra are racks of one datacenter. Absent in older clusters: false. */
   readonly oneDatacenter?: boolean;
+  /** Nodes of Cassandra that ask for a role and its permissions. Absent: anyone may do anything. */
+  readonly hasRoles?: boolean;
   /** Nodes of Cassandra that live for minutes, compiled in a hurry: fewer seconds of CPU until ready, fewer operations a second later on. */
   readonly isShortLived?: boolean;
 }

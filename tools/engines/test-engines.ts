@@ -33,12 +33,19 @@ interface Suite {
   readonly engine: EngineName;
   readonly nodes?: number;
   readonly oneDatacenter?: boolean;
+  readonly hasRoles?: boolean;
 }
 
 const SUITES: readonly Suite[] = [
   ...ENGINES.map((engine) => ({ name: engine, engine })),
   { name: "cassandra-racks", engine: "cassandra", nodes: 3, oneDatacenter: true },
+  { name: "cassandra-roles", engine: "cassandra", hasRoles: true },
 ];
+
+function usageOf({ name, engine, nodes = 1, oneDatacenter = false, hasRoles = false }: Suite): string {
+  const racks = oneDatacenter ? ", in one datacenter of as many racks" : "";
+  return `  ${name.padEnd(16)} ${engine}, nodes: ${nodes}${racks}${hasRoles ? ", with roles and permissions" : ""}`;
+}
 
 const USAGE = `npm run test:engines -- [SUITE...]
 
@@ -46,7 +53,7 @@ Starts each suite's engine in a temporary folder, runs its tests and stops it; a
 At the end: how many promises of each port held on each adapter. An engine that cannot run here is a printed skip; with CI in the environment it
 is a failure.
 
-${SUITES.map(({ name, engine, nodes = 1, oneDatacenter = false }) => `  ${name.padEnd(16)} ${engine}, nodes: ${nodes}${oneDatacenter ? ", in one datacenter of as many racks" : ""}`).join("\n")}
+${SUITES.map(usageOf).join("\n")}
 `;
 
 const chosen = process.argv.slice(2);
@@ -64,7 +71,10 @@ if (unknown.length > 0) {
 const ended: EndedTest[] = [];
 
 /** Undefined when it passed, or is skipped. */
-async function testOn({ name, engine, nodes, oneDatacenter = false }: Suite, files: readonly string[]): Promise<FailedSuite | undefined> {
+async function testOn(
+  { name, engine, nodes, oneDatacenter = false, hasRoles = false }: Suite,
+  files: readonly string[],
+): Promise<FailedSuite | undefined> {
   const missing = missingRequirements(ENGINE_OF[engine], process.platform, isOnPath);
   if (missing.length > 0) {
     const reason = missing.join("; ");
@@ -72,7 +82,7 @@ async function testOn({ name, engine, nodes, oneDatacenter = false }: Suite, fil
     return process.env["CI"] === undefined ? undefined : { name, reason };
   }
   const data = mkdtempSync(join(tmpdir(), `concord-${engine}-`));
-  const line = { engine, data, nodes: undefined, oneDatacenter, isShortLived: true, node: undefined };
+  const line = { engine, data, nodes: undefined, oneDatacenter, hasRoles, isShortLived: true, node: undefined };
   try {
     await runCommand({ ...line, command: "start", nodes }, context);
     return runFiles(name, Cluster.find(data, context.report, context.stopping)!, files);
