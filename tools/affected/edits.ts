@@ -26,15 +26,8 @@ const FAILURES: readonly { readonly target: string; readonly text: string }[] = 
   { target: "format-check", text: "export   const seeded=1;\n" },
 ];
 
-const SHARED_FILES = [
-  "package.json",
-  "package-lock.json",
-  "nx.json",
-  "tsconfig.base.json",
-  ".oxlintrc.json",
-  ".oxfmtrc.json",
-  ".gitignore",
-];
+const SHARED_FILES = ["package.json", "nx.json", "tsconfig.base.json", ".oxlintrc.json", ".oxfmtrc.json", ".gitignore"];
+const LOCKED_PACKAGES = ["kafkajs", "level", "@grpc/grpc-js"];
 const OTHER_FILES = [
   "README.md",
   "LICENSE",
@@ -101,6 +94,11 @@ export function generateEdits(root: string, expectation: Expectation): Edit[] {
       .filter(existing)
       .map(touch),
     ...SHARED_FILES.map(touch),
+    ...LOCKED_PACKAGES.map((name) => ({
+      name: `another ${name} in package-lock.json`,
+      files: { "package-lock.json": relocked(read("package-lock.json"), name) },
+      expected: expectation.ofPackage(name),
+    })),
     ...TOOL_FILES.map((path) => touch(`tools/${path}`)),
     touch("docs/design/seeded.md"),
     ...OTHER_FILES.map(touch),
@@ -180,9 +178,16 @@ function newAndGone(root: string, expectation: Expectation): Edit[] {
   ];
 }
 
+/** The lock file with other bytes behind the package's name. */
+function relocked(text: string, name: string): string {
+  const lock = JSON.parse(text) as { packages: Record<string, { integrity?: string }> };
+  const entry = lock.packages[`node_modules/${name}`]!;
+  lock.packages[`node_modules/${name}`] = { ...entry, integrity: `sha512-AAAA${entry.integrity!.slice("sha512-AAAA".length)}` };
+  return `${JSON.stringify(lock, undefined, 2)}\n`;
+}
+
 /** A change that keeps the file valid. */
 function touched(path: string, text: string): string {
-  if (path === "package-lock.json") return text.replace(/"integrity": "sha512-.{4}/, '"integrity": "sha512-AAAA');
   if (path.endsWith(".json")) return `${text}\n`;
   if (path.endsWith(".ts") || path.endsWith(".mjs") || path.endsWith(".proto")) return `${text}// seeded\n`;
   return `${text}# seeded\n`;

@@ -6,7 +6,10 @@ const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "word
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build", ...CONTRACT_TARGETS];
-const READS_EVERYTHING = /^(package\.json|package-lock\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
+/** What imports third-party packages, or checks who imports them. */
+const PACKAGE_TARGETS = ["boundaries", "typecheck", "lint", "test", "build"];
+const LOCK_FILE_READERS = ["bootstrap", "deploy", "generators", "pack", "samples"].map((name) => `@concord/${name}:test`);
+const READS_EVERYTHING = /^(package\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;
 /** Files outside the projects, or of other projects, and the tasks that read them. */
 const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^(docs\/(design\/.*|operations)|SECURITY)\.md$/, "@concord/claims:test"],
@@ -74,6 +77,16 @@ export class Expectation {
     const inside = path.slice(project.root.length + 1);
     const own = this.#inside(project, inside);
     return union(own, this.#toolsReach(path));
+  }
+
+  /** Another version of a third-party package, in package-lock.json alone. */
+  ofPackage(name: string): Set<string> {
+    const users = this.#projects.filter((project) => dependsOn(project, name));
+    const reached = [...users, ...users.flatMap((project) => this.#dependents(project))];
+    return union(
+      LOCK_FILE_READERS,
+      this.#tasks(reached, (target) => PACKAGE_TARGETS.includes(target)),
+    );
   }
 
   /** A project that was just added: its own tasks, and the rules about all projects together. */

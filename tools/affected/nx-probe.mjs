@@ -9,7 +9,7 @@ const requireNx = createRequire(join(workTree, "package.json"));
 const load = (path) => requireNx(join(workTree, "node_modules/nx/dist/src", path));
 const { createTaskHasher } = load("hasher/create-task-hasher.js");
 const { readNxJson } = load("config/configuration.js");
-const { changedFiles } = await import(join(workTree, "tools/nx/changed-files.ts"));
+const { changeSince } = await import(join(workTree, "tools/nx/changed-files.ts"));
 const { matchGlobs, partOf, plansOf, readProjectGraph, taskGraphOf } = await import(join(workTree, "tools/nx/nx-tasks.ts"));
 const { selectTasks } = await import(join(workTree, "tools/nx/select-tasks.ts"));
 
@@ -17,7 +17,7 @@ const targets = process.argv.slice(2);
 const graph = await readProjectGraph();
 const all = taskGraphOf(graph, targets);
 const roots = Object.fromEntries(Object.entries(graph.nodes).map(([name, { data }]) => [name, data.root]));
-const reached = selectTasks(changedFiles(workTree, "HEAD"), plansOf(graph, all), roots, matchGlobs);
+const reached = selectTasks(changeSince(workTree, "HEAD"), plansOf(graph, all), roots, matchGlobs);
 const tasks = Object.values(all.tasks);
 const environments = Object.fromEntries(tasks.map(({ id }) => [id, process.env]));
 const hashes = await createTaskHasher(graph, readNxJson(), {}).hashTasks(tasks, all, environments);

@@ -1,7 +1,7 @@
 // `node tools/nx/affected.ts --base COMMIT [--head COMMIT] [--list] TARGET...`: runs the tasks of these targets that what changed since
 // the commit reaches, with what they depend on; with --list only names them.
 import { parseArgs } from "node:util";
-import { changedFiles } from "./changed-files.ts";
+import { changeSince } from "./changed-files.ts";
 import { matchGlobs, partOf, plansOf, readProjectGraph, runTasks, taskGraphOf } from "./nx-tasks.ts";
 import { selectTasks } from "./select-tasks.ts";
 
@@ -15,7 +15,7 @@ if (values.base === undefined || targets.length === 0)
 const graph = await readProjectGraph();
 const all = taskGraphOf(graph, targets);
 const roots = Object.fromEntries(Object.entries(graph.nodes).map(([name, { data }]) => [name, data.root]));
-const reached = selectTasks(changedFiles(process.cwd(), values.base, values.head), plansOf(graph, all), roots, matchGlobs);
+const reached = selectTasks(changeSince(process.cwd(), values.base, values.head), plansOf(graph, all), roots, matchGlobs);
 const wanted = new Set([...reached].filter((task) => targets.includes(all.tasks[task]!.target.target)));
 const projects = new Set([...wanted].map((task) => all.tasks[task]!.target.project));
 console.log(`${wanted.size} of ${Object.keys(all.tasks).length} tasks in ${projects.size} of ${Object.keys(roots).length} projects`);

@@ -4,7 +4,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
-import { changedFiles } from "./changed-files.ts";
+import { changeSince } from "./changed-files.ts";
 
 let folder = "";
 beforeEach(() => {
@@ -38,7 +38,8 @@ const EDITED = [
   { path: "moved-here", isNewOrGone: true },
   { path: "new file", isNewOrGone: true },
 ];
-const changes = (base: string, head?: string): unknown => changedFiles(folder, base, head).sort((a, b) => (a.path < b.path ? -1 : 1));
+const changes = (base: string, head?: string): unknown =>
+  [...changeSince(folder, base, head).files].sort((a, b) => (a.path < b.path ? -1 : 1));
 
 test("changed files: not committed, not added: all; a renamed one under both names", () => {
   edit();
@@ -58,4 +59,17 @@ test("changed files: committed on a branch while main went on: the branch's own"
   assert.deepEqual(changes("main"), EDITED);
   write("same", "not committed");
   assert.deepEqual(changes("main", "work"), EDITED);
+});
+
+const lockFile = (version: string): string => JSON.stringify({ packages: { "node_modules/kafkajs": { version } } });
+
+test("changed packages: of the lock file in the work tree, and between two commits", () => {
+  write("package-lock.json", lockFile("1"));
+  commit();
+  assert.deepEqual(changeSince(folder, "HEAD").packages, new Set());
+  write("package-lock.json", lockFile("2"));
+  assert.deepEqual(changeSince(folder, "HEAD").packages, new Set(["kafkajs"]));
+  commit();
+  assert.deepEqual(changeSince(folder, "HEAD~1", "HEAD").packages, new Set(["kafkajs"]));
+  assert.equal(changeSince(folder, "HEAD~2", "HEAD").packages, "all");
 });

