@@ -25,9 +25,13 @@ export class Audit {
     this.#log = log;
   }
 
-  /** Of a call that was answered. */
-  answered({ role, name }: Caller, method: string, code: string, call: AuditedCall): void {
-    if (role !== "operator") return;
+  /** Of a call that was answered, perhaps with a refusal that its handler made. */
+  answered(caller: Caller, method: string, code: string, call: AuditedCall): void {
+    const { role, name } = caller;
+    if (role !== "operator") {
+      if (code === "PERMISSION_DENIED") this.refused(caller, method, code, call);
+      return;
+    }
     const { peer, requestId } = call;
     this.#log.info("audit", { method, code, peer, role, caller: name ?? role, ...requestIdField(requestId) });
   }

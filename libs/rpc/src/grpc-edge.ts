@@ -19,7 +19,7 @@ import { ACCEPT_ENCODING_KEY, IDENTITY, toServiceError } from "./grpc-errors.ts"
 import type { InputBudget } from "./input-budget.ts";
 import { DEFAULT_TIMEOUT_MS, REFUSED_LINGER_MS, REQUEST_COMPLETE_MS_MAX, REQUEST_COUNTED_BYTES, TIMEOUT_MS_MAX } from "./limits.ts";
 import { MessageFrames, type FrameListener } from "./message-frames.ts";
-import { hostOf, type CallOwner } from "./places.ts";
+import { hostOf, type ShareOwner } from "./places.ts";
 import { REQUEST_ID_KEY, requestIdOf } from "./request-id.ts";
 
 export interface EdgeOptions {
@@ -120,7 +120,7 @@ export class EdgeCall implements NextCall, CallContext, FrameListener {
   readonly #served: ServedMethod;
   readonly #next: NextCall;
   readonly #frames: MessageFrames;
-  #owner: CallOwner | undefined;
+  #owner: ShareOwner | undefined;
   #grpcMetadata: GrpcMetadata | undefined;
   #metadata: Metadata | undefined;
   #deadlineAtMs: number | undefined;

@@ -1,5 +1,5 @@
 import { ConcordError, NestedShares, type Metrics } from "@concord/runtime";
-import type { CallOwner } from "./places.ts";
+import type { ShareOwner } from "./places.ts";
 
 /** Memory of a process for requests on their way in, shared by callers, addresses and connections. */
 export class InputBudget {
@@ -13,13 +13,13 @@ export class InputBudget {
     this.#shares = new NestedShares(bytesMax);
   }
 
-  take({ name, connection }: CallOwner, bytes: number): boolean {
+  take({ name, connection }: ShareOwner, bytes: number): boolean {
     if (!this.#shares.take(name, connection, bytes)) return false;
     this.#metrics.gauge("rpc_server_request_bytes", this.#shares.used);
     return true;
   }
 
-  giveBack({ name, connection }: CallOwner, bytes: number): void {
+  giveBack({ name, connection }: ShareOwner, bytes: number): void {
     this.#shares.giveBack(name, connection, bytes);
     this.#metrics.gauge("rpc_server_request_bytes", this.#shares.used);
   }

@@ -13,14 +13,21 @@ import type { Caller } from "./auth.ts";
 import { publicError } from "./status.ts";
 
 /** Whose share a call draws from, on two levels. */
-export interface CallOwner {
+export interface ShareOwner {
   /** The name of the caller; of one without a name its role and its address (of IPv6: its /64 network). */
   readonly name: string;
   readonly connection: string;
 }
 
+export interface CallOwner extends ShareOwner {
+  /** Role, or role/name: what a caller began belongs to it over every connection and from every address. */
+  readonly identity: string;
+}
+
 export function callOwner({ role, name }: Caller, peer: string): CallOwner {
-  return { name: name ?? `${role}@${addressOwner(hostOf(peer))}`, connection: peer };
+  const connection = peer;
+  if (name !== undefined) return { name, connection, identity: `${role}/${name}` };
+  return { name: `${role}@${addressOwner(hostOf(peer))}`, connection, identity: role };
 }
 
 /** The address of a peer without its port. */

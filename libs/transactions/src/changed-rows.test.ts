@@ -89,17 +89,42 @@ test("[TXD7] outcome rows: one per slice of the ids' time, with all of them; gol
   const fixture = new TestFixture();
   const slice = START_MS - (START_MS % OUTCOME_SLICE_MS);
   const ids = [slice, slice + OUTCOME_SLICE_MS - 1, slice + OUTCOME_SLICE_MS].map((atMs) => fixture.id(atMs));
-  const of = (id: TimeId, at: number): Parameters<typeof outcomeMutations>[1][number] => {
-    return { kind: at === 1 ? "aborted" : "committed", id, timestampUs: timestampUsOf(BigInt(50 + at)), digest: BigInt(at), mutations: [] };
+  const of = (id: TimeId, at: number, owner = 0n): Parameters<typeof outcomeMutations>[1][number] => {
+    return {
+      kind: at === 1 ? "aborted" : "committed",
+      id,
+      timestampUs: timestampUsOf(BigInt(50 + at)),
+      digest: BigInt(at),
+      owner,
+      mutations: [],
+    };
   };
-  const rows = outcomeMutations("g0", ids.map(of), 7n as never).map(imageOf);
+  const rows = outcomeMutations(
+    "g0",
+    ids.map((id, at) => of(id, at)),
+    7n as never,
+  ).map(imageOf);
   const found = rows.map(outcomesIn);
   assert.deepEqual(
     found.map((row) => row.map(([id]) => id)),
     [ids.slice(0, 2), ids.slice(2)],
   );
-  assert.deepEqual(found[0]![1], [ids[1], { kind: "aborted", timestampUs: 51n, seq: 7n, digest: 1n }]);
+  assert.deepEqual(found[0]![1], [ids[1], { kind: "aborted", timestampUs: 51n, seq: 7n, digest: 1n, owner: 0n }]);
   const [cell] = rows[1]!.cells.values();
   assert.ok(cell?.value?.kind === "blob");
   assert.equal(Buffer.from(cell.value.value).toString("hex"), `01${ids[2]}0100000000000000340000000000000002`);
+  const owned = outcomeMutations("g0", [of(ids[0]!, 0, 9n), of(ids[1]!, 1)], 7n as never).map(imageOf);
+  assert.deepEqual(
+    outcomesIn(owned[0]!).map(([, { kind, owner }]) => [kind, owner]),
+    [
+      ["committed", 9n],
+      ["aborted", 0n],
+    ],
+  );
+  const [mixed] = owned[0]!.cells.values();
+  assert.ok(mixed?.value?.kind === "blob");
+  assert.equal(
+    Buffer.from(mixed.value.value).toString("hex"),
+    `02${ids[0]}01000000000000003200000000000000000000000000000009${ids[1]}02000000000000003300000000000000010000000000000000`,
+  );
 });

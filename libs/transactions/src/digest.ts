@@ -54,6 +54,11 @@ function earlierDigestOf(writes: readonly TableWrite[], checksum: Checksum): big
   return (BigInt(checksum(bytes) >>> 0) << 32n) | BigInt(bytes.length);
 }
 
+/** 64 bits, not 0. */
+export function hashOfText(text: string): bigint {
+  return new Hash().text(text).digest();
+}
+
 const scratch = new DataView(new ArrayBuffer(8));
 
 /** Two 32-bit hashes over the same numbers. Every part is preceded by its length or its kind, so no two payloads are the same numbers. */

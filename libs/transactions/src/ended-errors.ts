@@ -1,12 +1,15 @@
 import { ConcordError } from "@concord/runtime";
+import { requireOutcomeOwner, type TransactionOwner } from "./owners.ts";
 import type { RecentOutcome } from "./recent-outcomes.ts";
 
 export function stateError(message: string): ConcordError {
   return new ConcordError("TRANSACTION_STATE", message);
 }
 
-/** What an id that has ended is refused with. */
-export function endedError(recent: RecentOutcome): ConcordError {
+/** What an id that has ended is refused with. Throws PERMISSION_DENIED when it was another caller's. */
+export function endedError(recent: RecentOutcome, owner: TransactionOwner | undefined): ConcordError {
+  if (recent.kind !== "deciding")
+    requireOutcomeOwner(recent.kind === "aborted-here" ? recent.owner : recent.outcome.owner, owner?.identity);
   if (recent.kind === "aborted-here") return recent.error;
   const committed = recent.kind !== "deciding" && recent.outcome.kind === "committed";
   return committed ? stateError("the transaction is committed; use a new id") : abortedError("the transaction was aborted; use a new id");

@@ -2,18 +2,22 @@ import { ByteReader, ByteWriter, corrupt, openRecord, sealRecord } from "@concor
 import type { Mutation } from "@concord/ports";
 import { decodeMutation, encodeMutation } from "@concord/rows";
 import { assert, timeIdFromBytes, TIMESTAMP_ZERO, type Checksum, type TimeId, type TimestampUs } from "@concord/runtime";
+import { NO_OWNER } from "./owners.ts";
 
 /**
  * The content of a group log entry: one flush. The outcome rows (TXD7) are not written out: they follow from the transactions' ids,
  * outcomes, timestamps and digests and the entry's seq (`outcomeMutations`). Version 1 carries the mutations, which its owner applies. In
  * version 3 they are left out: the entry has the rows beside its content, for the replicas to apply (TXD14). Version 2 was the same with
- * an outcome row per transaction among the rows; its readers would not find the rows of version 3, so they refuse it.
+ * an outcome row per transaction among the rows; its readers would not find the rows of version 3, so they refuse it. Version 4 is one of
+ * these with owners of transactions: entries without an owner are written as before, for readers of before.
  */
-export const FLUSH_FORMAT_VERSION = 3;
+export const FLUSH_FORMAT_VERSION = 4;
+const REPLICAS_APPLY_VERSION = 3;
 const OWNER_APPLIES_VERSION = 1;
 const FLUSH_ID_BYTES = 16;
 const COMMITTED = 1;
 const ABORTED = 2;
+const COMMITTED_FOR_OWNER = 3;
 
 /** A decided transaction in a flush: committed with its net mutations, or an id that must never commit. */
 export interface FlushedTransaction {
@@ -22,6 +26,8 @@ export interface FlushedTransaction {
   readonly timestampUs: TimestampUs;
   /** Of the request's payload: the same id with another payload is IDEMPOTENCY_MISMATCH. */
   readonly digest: bigint;
+  /** `ownerHash` of the caller that began it, which alone may ask for its outcome; NO_OWNER: any caller. */
+  readonly owner: bigint;
   readonly mutations: readonly Mutation[];
 }
 
@@ -37,10 +43,15 @@ export type WhoApplies = "owner applies" | "replicas apply";
 export function encodeFlushed(transaction: FlushedTransaction, who: WhoApplies): Uint8Array {
   const mutations = who === "owner applies" ? transaction.mutations : [];
   assert(transaction.kind === "committed" || transaction.mutations.length === 0, "an aborted id writes nothing");
+  assert(transaction.kind === "committed" || transaction.owner === NO_OWNER, "an aborted id is any caller's");
   assert(transaction.timestampUs > TIMESTAMP_ZERO, "TX7: a decision has a timestamp of its own");
   const writer = new ByteWriter(512);
-  writer.u8(transaction.kind === "committed" ? COMMITTED : ABORTED).hex(transaction.id);
-  writer.i64(transaction.timestampUs).u64(transaction.digest).varint(mutations.length);
+  const hasOwner = transaction.owner !== NO_OWNER;
+  const committed = hasOwner ? COMMITTED_FOR_OWNER : COMMITTED;
+  writer.u8(transaction.kind === "committed" ? committed : ABORTED).hex(transaction.id);
+  writer.i64(transaction.timestampUs).u64(transaction.digest);
+  if (hasOwner) writer.u64(transaction.owner);
+  writer.varint(mutations.length);
   for (const mutation of mutations) writer.bytes(encodeMutation(mutation));
   return writer.finish();
 }
@@ -51,7 +62,9 @@ export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], who
   const writer = new ByteWriter(4096);
   writer.raw(flushId).varint(parts.length);
   for (const part of parts) writer.raw(part);
-  return sealRecord(who === "owner applies" ? OWNER_APPLIES_VERSION : FLUSH_FORMAT_VERSION, writer.finish(), checksum);
+  const version = who === "owner applies" ? OWNER_APPLIES_VERSION : REPLICAS_APPLY_VERSION;
+  const hasOwners = parts.some(([tag]) => tag === COMMITTED_FOR_OWNER);
+  return sealRecord(hasOwners ? FLUSH_FORMAT_VERSION : version, writer.finish(), checksum);
 }
 
 /** CORRUPT_DATA when the bytes are not a flush: a takeover stops there, it never skips an entry. */
@@ -67,14 +80,15 @@ export function openFlush(bytes: Uint8Array, checksum: Checksum): FlushEntry {
 
 function readFlushed(reader: ByteReader): FlushedTransaction {
   const tag = reader.u8();
-  if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in a flush`);
+  if (tag !== COMMITTED && tag !== ABORTED && tag !== COMMITTED_FOR_OWNER) throw corrupt(`outcome tag ${tag} in a flush`);
   const id = timeIdFromBytes(reader.raw(16));
   const timestampUs = reader.timestampUs();
   const digest = reader.u64();
+  const owner = tag === COMMITTED_FOR_OWNER ? reader.u64() : NO_OWNER;
   const count = reader.varint();
   const mutations: Mutation[] = [];
   for (let i = 0; i < count; i += 1) mutations.push(decodeMutation(reader.bytes()));
-  return { kind: tag === COMMITTED ? "committed" : "aborted", id, timestampUs, digest, mutations };
+  return { kind: tag === ABORTED ? "aborted" : "committed", id, timestampUs, digest, owner, mutations };
 }
 
 export function newFlushId(random: { bytes(length: number): Uint8Array }): Uint8Array {

@@ -3,6 +3,7 @@ import type { CommitToken } from "./flush.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { GroupLocks } from "./group-locks.ts";
 import { SESSION_GRACE_MS, STATUS_KEYS_MAX, TICK_MS } from "./limits.ts";
+import { ownerHash } from "./owners.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
 import type { DecisionWaiter, Transaction } from "./transaction.ts";
 import { statusOf, type KeyNames, type TransactionStatus } from "./transaction-status.ts";
@@ -95,7 +96,8 @@ export class OpenTransactions {
     transaction.state = { kind: "aborted", error };
     this.#remove(transaction);
     // an id whose stored outcome was found while it opened keeps that outcome (TXD7)
-    if (this.#recent.get(transaction.id)?.kind !== "decided") this.#recent.set(transaction.id, { kind: "aborted-here", error });
+    if (this.#recent.get(transaction.id)?.kind !== "decided")
+      this.#recent.set(transaction.id, { kind: "aborted-here", error, owner: ownerHash(transaction.owner.identity) });
     this.#locks.release(transaction.id, error);
     this.#context.metrics.count("txn_aborts_total", 1, { group: this.#context.settings.group, code: error.code });
   }

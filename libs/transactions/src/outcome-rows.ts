@@ -15,18 +15,22 @@ import {
 } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import type { FlushedTransaction } from "./flush-entry.ts";
+import { NO_OWNER } from "./owners.ts";
 
 /**
  * Outcomes of decided transactions (TXD7). One row of OUTCOMES_TABLE has those of one flush whose ids were made in the same slice of
  * time: partition = group and bucket of the ids' time, clustering = slice, seq of the flush. Its one column, version 1:
  *   u8 version | per transaction, to the end: 16 bytes id | u8 1 committed / 2 aborted | i64 timestamp | u64 digest
+ * Version 2, of rows in which a transaction has an owner, adds per transaction: u64 hash of the owner, 0 = none.
  * Before, each transaction had a row of its own, with its id as clustering; those are still read.
  */
 const FORMAT_VERSION = 1;
+const OWNERS_VERSION = 2;
 const COLUMN = "transactions";
 const COMMITTED = 1;
 const ABORTED = 2;
 const OUTCOME_BYTES = 33;
+const OWNER_BYTES = 8;
 /** Ids of one slice are looked up with one read. */
 export const OUTCOME_SLICE_MS = 100;
 
@@ -36,6 +40,8 @@ export interface StoredOutcome {
   readonly timestampUs: TimestampUs;
   readonly seq: Seq;
   readonly digest: bigint;
+  /** `ownerHash` of the caller that began it, or NO_OWNER. */
+  readonly owner: bigint;
 }
 
 /** Number of the slice an id belongs to. */
@@ -74,14 +80,16 @@ export function outcomesIn(image: RowImage): [TimeId, StoredOutcome][] {
   if (seq?.kind !== "bigint" || value?.kind !== "blob") throw corrupt("an outcome row is incomplete");
   const reader = new ByteReader(value.value);
   const version = reader.u8();
-  if (version !== FORMAT_VERSION) throw corrupt(`an outcome row has version ${version}`);
+  if (version !== FORMAT_VERSION && version !== OWNERS_VERSION) throw corrupt(`an outcome row has version ${version}`);
   const outcomes: [TimeId, StoredOutcome][] = [];
   while (reader.remaining > 0) {
     const id = timeIdFromBytes(reader.raw(16));
     const tag = reader.u8();
     if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in an outcome row`);
     const kind = tag === COMMITTED ? "committed" : "aborted";
-    outcomes.push([id, { kind, timestampUs: reader.timestampUs(), seq: seqOf(seq.value), digest: reader.u64() }]);
+    const [timestampUs, digest] = [reader.timestampUs(), reader.u64()];
+    const owner = version === OWNERS_VERSION ? reader.u64() : NO_OWNER;
+    outcomes.push([id, { kind, timestampUs, seq: seqOf(seq.value), digest, owner }]);
   }
   return outcomes;
 }
@@ -104,17 +112,21 @@ export function singleOutcome(image: RowImage | undefined): StoredOutcome | unde
   if (kind === undefined || timestampUs === undefined || !isTimestampUs(timestampUs) || seq === undefined || digest === undefined) {
     throw new ConcordError("CORRUPT_DATA", "an outcome row is incomplete");
   }
-  return { kind, timestampUs, seq: seqOf(seq), digest: BigInt.asUintN(64, digest) };
+  return { kind, timestampUs, seq: seqOf(seq), digest: BigInt.asUintN(64, digest), owner: NO_OWNER };
 }
 
 function encodeOutcomes(transactions: readonly FlushedTransaction[]): Uint8Array {
-  const writer = new ByteWriter(1 + transactions.length * OUTCOME_BYTES).u8(FORMAT_VERSION);
-  for (const { kind, id, timestampUs, digest } of transactions) {
+  const hasOwners = transactions.some(({ owner }) => owner !== NO_OWNER);
+  const length = 1 + transactions.length * (OUTCOME_BYTES + (hasOwners ? OWNER_BYTES : 0));
+  const writer = new ByteWriter(length).u8(hasOwners ? OWNERS_VERSION : FORMAT_VERSION);
+  for (const { kind, id, timestampUs, digest, owner } of transactions) {
+    assert(kind === "committed" || owner === NO_OWNER, "an aborted id is any caller's");
     writer.hex(id).u8(kind === "committed" ? COMMITTED : ABORTED);
     writer.i64(timestampUs).u64(digest);
+    if (hasOwners) writer.u64(owner);
   }
   const bytes = writer.finish();
-  assert(bytes.length === 1 + transactions.length * OUTCOME_BYTES, "each outcome has its bytes in the row");
+  assert(bytes.length === length, "each outcome has its bytes in the row");
   return bytes;
 }
 

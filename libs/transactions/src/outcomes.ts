@@ -6,6 +6,7 @@ import type { CommitToken } from "./flush.ts";
 import { outcomeUnknown, type GroupCommit } from "./group-commit.ts";
 import type { GroupContext } from "./group-context.ts";
 import type { StoredOutcome } from "./outcome-rows.ts";
+import { NO_OWNER, requireOutcomeOwner, type TransactionOwner } from "./owners.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
 import type { StoredOutcomes } from "./stored-outcomes.ts";
 import type { Timestamps } from "./timestamps.ts";
@@ -68,7 +69,7 @@ export class Outcomes {
     assert(before === undefined || before === "aborted-here", "an id that is decided, or is being, is not aborted (TXD7)");
     commit.requireRoom();
     const timestampUs = timestamps.draw(context.clock.nowUs(), TIMESTAMP_ZERO);
-    const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, mutations: [] };
+    const flushed: FlushedTransaction = { kind: "aborted", id, timestampUs, digest: 0n, owner: NO_OWNER, mutations: [] };
     const decision = new Promise<StoredOutcome>((resolve, reject) => {
       commit.enqueue({
         flushed,
@@ -78,7 +79,7 @@ export class Outcomes {
         dueAtMs: context.clock.monotonicMs(),
         isWanted: () => true,
         logged: ({ seq }) => {
-          const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n };
+          const outcome: StoredOutcome = { kind: "aborted", timestampUs, seq, digest: 0n, owner: NO_OWNER };
           recent.set(id, { kind: "decided", outcome });
           resolve(outcome);
         },
@@ -90,8 +91,9 @@ export class Outcomes {
     return decision;
   }
 
-  /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, IDEMPOTENCY_MISMATCH. */
-  answerOf(outcome: StoredOutcome, payload: Payload): CommitToken {
+  /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, IDEMPOTENCY_MISMATCH, PERMISSION_DENIED. */
+  answerOf(outcome: StoredOutcome, payload: Payload, owner: TransactionOwner | undefined): CommitToken {
+    requireOutcomeOwner(outcome.owner, owner?.identity);
     if (outcome.kind === "aborted") throw abortedError("the transaction was aborted; use a new id");
     requireSamePayload(outcome.digest, payload, this.#options.context.checksum);
     return this.tokenOf(outcome);

@@ -9,7 +9,7 @@ export type RecentOutcome =
   | { readonly kind: "decided"; readonly outcome: StoredOutcome }
   /** `seq` is where the reader stood; nothing was written. */
   | { readonly kind: "read-only"; readonly outcome: StoredOutcome }
-  | { readonly kind: "aborted-here"; readonly error: ConcordError }
+  | { readonly kind: "aborted-here"; readonly error: ConcordError; readonly owner: bigint }
   | { readonly kind: "deciding"; readonly decision: Promise<StoredOutcome> };
 
 /**

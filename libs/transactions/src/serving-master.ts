@@ -1,17 +1,7 @@
-import type { LockMode } from "@concord/locks";
-import type { Mutation, Row, RowKey } from "@concord/ports";
+import type { Mutation, Row } from "@concord/ports";
 import { encodeRowsPart } from "@concord/rows";
-import {
-  assert,
-  ConcordError,
-  sleep,
-  timeIdMs,
-  toConcordError,
-  type Epoch,
-  type Span,
-  type TimeId,
-  type TimestampUs,
-} from "@concord/runtime";
+import { assert, ConcordError, sleep, timeIdMs, toConcordError, type Epoch, type TimeId, type TimestampUs } from "@concord/runtime";
+import type { CommitOptions, OperationCall, Origin, ResolvedOutcome, StartAnswer, StartOptions, Waiting, WritesOf } from "./calls.ts";
 import { CommittedRows } from "./committed-rows.ts";
 import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
 import { abortedError, endedError, expiredError, skewError, stateError, unknownTransaction } from "./ended-errors.ts";
@@ -25,6 +15,7 @@ import { ANSWER_MARGIN_MS, FINISH_POLL_MS } from "./limits.ts";
 import { isAwaited, OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
 import { Outcomes } from "./outcomes.ts";
+import { isOwnedBy, OWN_TRANSACTIONS, ownerHash, requireOutcomeOwner, requireOwner, type TransactionOwner } from "./owners.ts";
 import { addChangedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
@@ -32,68 +23,16 @@ import { StoredOutcomes } from "./stored-outcomes.ts";
 import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
 import { limitExceeded } from "./transaction-limit.ts";
-import { HeldBytes, OWN_TRANSACTIONS, type TransactionOwner } from "./transaction-memory.ts";
+import { HeldBytes } from "./transaction-memory.ts";
 import type { KeyNames, TransactionStatus } from "./transaction-status.ts";
 import { Transaction } from "./transaction.ts";
 
-/** One call of a client about one transaction. */
-export interface OperationCall {
-  readonly id: TimeId;
-  /** 1 for the first, then without gaps. */
-  readonly number: number;
-  /** Undefined for a unary call. */
-  readonly sessionId: number | undefined;
-  /** Monotonic. */
-  readonly deadlineAtMs: number;
-  /** Of the call, when it is traced. */
-  readonly span?: Span | undefined;
-  /** Whose memory an opening transaction takes; undefined: Concord's own. */
-  readonly owner?: TransactionOwner | undefined;
-}
-
-export interface StartOptions {
-  readonly key: RowKey;
-  readonly mode: LockMode;
-  readonly read: "read" | "skip";
-  /** Of the first try of this work; undefined = the id's time (TXD9). */
-  readonly firstStartMs: number | undefined;
-  /** Shorter than the group's limit, or undefined. */
-  readonly lifetimeMs: number | undefined;
-}
-
-export interface StartAnswer {
-  readonly row: Row | undefined;
-  readonly group: string;
-  readonly epoch: Epoch;
-}
-
-/** What became of a transaction; the same for ever (TXD7). */
-export type ResolvedOutcome =
-  | { readonly kind: "committed"; readonly token: CommitToken }
-  | { readonly kind: "aborted" }
-  | { readonly kind: "expired" };
-
-export interface CommitOptions {
-  /** Longest wait for companions in the flush (TXD10). */
-  readonly maxDelayMs: number;
-  /** Committed though the disks are almost full. */
-  readonly freesSpace?: boolean;
-}
-
-/** A commit's last writes; decoding them may have to wait for a newer schema. */
-export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
-
 const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
-
-/** What a call says of itself to those that work for it. */
-type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
-
-/** Where a one-statement transaction comes from. */
-export type Origin = Pick<OperationCall, "span" | "owner">;
 
 /** A one-statement transaction on its way. */
 interface Execution {
   readonly digest: bigint;
+  readonly transaction: Transaction;
   readonly answer: Promise<CommitToken>;
 }
 
@@ -170,7 +109,7 @@ export class ServingMaster {
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
   start(call: OperationCall, options: StartOptions): StartAnswer | Promise<StartAnswer> {
     const { id, number } = call;
-    const existing = this.#interactive(id);
+    const existing = this.#interactive(call);
     if (existing !== undefined) {
       return this.#ordered<StartAnswer>(existing, call, () => {
         throw stateError("the transaction is open already");
@@ -178,7 +117,7 @@ export class ServingMaster {
     }
     if (number !== 1) throw new ConcordError("SEQUENCE_GAP", `a transaction opens with operation 1, not ${number}`);
     const recent = this.#recent.get(id);
-    if (recent !== undefined) throw endedError(recent);
+    if (recent !== undefined) throw endedError(recent, call.owner);
     const transaction = this.#admit(id, call.owner, options);
     return this.#ordered(transaction, call, () => {
       try {
@@ -199,7 +138,7 @@ export class ServingMaster {
     const stored = this.#outcomes.storedIfOld(call.id);
     if (stored === undefined) return lock();
     return stored.then((outcome) => {
-      if (outcome !== undefined) throw endedError({ kind: "decided", outcome });
+      if (outcome !== undefined) throw endedError({ kind: "decided", outcome }, call.owner);
       return lock();
     });
   }
@@ -215,8 +154,8 @@ export class ServingMaster {
 
   /** Runs one operation of an open transaction in its order. A failure that is not the caller's mistake ends the transaction. */
   operate<Answer>(call: OperationCall, body: (operations: TransactionOperations) => Answer | Promise<Answer>): Answer | Promise<Answer> {
-    const transaction = this.#interactive(call.id);
-    if (transaction === undefined) throw this.#endedError(call.id);
+    const transaction = this.#interactive(call);
+    if (transaction === undefined) throw this.#endedError(call);
     return this.#ordered(transaction, call, () => this.#guarded(transaction, () => body(this.#operations(transaction, call))));
   }
 
@@ -225,10 +164,9 @@ export class ServingMaster {
    * `writesOf` is called when the commit's turn has come.
    */
   commit(call: OperationCall, writesOf: WritesOf, options: CommitOptions): CommitToken | Promise<CommitToken> {
-    const { id, deadlineAtMs } = call;
-    const transaction = this.#interactive(id);
-    if (transaction === undefined) return this.#commitEnded(id, writesOf);
-    if (transaction.state.kind === "committing") return this.#commitAgain(transaction, writesOf, deadlineAtMs);
+    const transaction = this.#interactive(call);
+    if (transaction === undefined) return this.#commitEnded(call, writesOf);
+    if (transaction.state.kind === "committing") return this.#commitAgain(transaction, writesOf, call);
     return this.#ordered(transaction, call, () =>
       this.#guarded(transaction, () => {
         const writes = writesOf();
@@ -249,10 +187,11 @@ export class ServingMaster {
     return written === undefined ? decide() : written.then(decide);
   }
 
-  /** Frees locks and memory (TX6). Idempotent; a commit on its way is not stopped: TRANSACTION_STATE. */
-  rollback(id: TimeId): void {
+  /** Frees locks and memory (TX6). Idempotent; a commit on its way is not stopped: TRANSACTION_STATE. `identity`: see `requireOwner`. */
+  rollback(id: TimeId, identity?: string): void {
     const transaction = this.#open.get(id);
     if (transaction === undefined) return;
+    requireOwner(transaction.owner, identity);
     if (transaction.state.kind === "committing") throw stateError("the transaction is committing; ask ResolveOutcome");
     this.#open.abort(transaction, abortedError("the transaction was rolled back by its client"));
   }
@@ -262,43 +201,55 @@ export class ServingMaster {
     const payload = payloadOf(writes);
     const running = this.#executions.get(id);
     if (running !== undefined) {
+      requireOwner(running.transaction.owner, (origin.owner ?? OWN_TRANSACTIONS).identity);
       requireSamePayload(running.digest, payload, this.#context.checksum);
       return running.answer;
     }
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const before = this.#recent.get(id);
     const known = await this.#outcomes.decided(id);
-    if (known !== undefined) return this.#outcomes.answerOf(known, payload);
+    if (known !== undefined) return this.#outcomes.answerOf(known, payload, origin.owner);
     // Others may have spoken for the id while its row was read: look again.
     if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, origin);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const transaction = this.#admit(id, origin.owner, { firstStartMs: undefined, lifetimeMs: undefined });
     const answer = this.#execute(transaction, payload, { deadlineAtMs, span: origin.span }).finally(() => this.#executions.delete(id));
-    this.#executions.set(id, { digest: payload.digest, answer });
+    this.#executions.set(id, { digest: payload.digest, transaction, answer });
     return answer;
   }
 
-  /** Committed, aborted or expired, never unknown (TXD7): an undecided id is aborted in the log first. */
-  async resolveOutcome(id: TimeId, deadlineAtMs: number): Promise<ResolvedOutcome> {
+  /** Committed, aborted or expired, never unknown (TXD7): an undecided id is aborted in the log first. `identity`: see `requireOwner`. */
+  async resolveOutcome(id: TimeId, deadlineAtMs: number, identity?: string): Promise<ResolvedOutcome> {
     if (this.#outcomes.isExpired(id)) return { kind: "expired" };
     const transaction = this.#open.get(id);
+    if (transaction !== undefined) requireOwner(transaction.owner, identity);
     if (transaction?.state.kind === "committing") return { kind: "committed", token: await this.#decisionOf(transaction, deadlineAtMs) };
     if (transaction !== undefined)
       this.#open.abort(transaction, abortedError("aborted because its outcome was asked for; repeat the transaction"));
     const before = this.#recent.get(id);
+    if (before?.kind === "aborted-here") requireOutcomeOwner(before.owner, identity);
     const known = await this.#outcomes.decided(id);
+    if (known !== undefined) requireOutcomeOwner(known.owner, identity);
     if (known !== undefined)
       return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#outcomes.tokenOf(known) };
     // Others may have spoken for the id while its row was read: look again.
-    if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs);
+    if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs, identity);
     // This master may have ended while the row was read: its log takes nothing any more, the next master is to be asked.
     if (this.#draining) throw outcomeUnknown();
     await this.#outcomes.abortInLog(id);
     return { kind: "aborted" };
   }
 
-  hasOpen(id: TimeId): boolean {
-    return this.#open.get(id) !== undefined;
+  /** Is a transaction of this caller open here under the id? */
+  hasOpen(id: TimeId, identity: string): boolean {
+    return this.#open.get(id)?.owner.identity === identity;
+  }
+
+  /** Is it remembered as committed, and this caller's? */
+  hasCommitted(id: TimeId, identity: string): boolean {
+    const recent = this.#recent.get(id);
+    if (recent?.kind !== "decided" && recent?.kind !== "read-only") return false;
+    return recent.outcome.kind === "committed" && isOwnedBy(recent.outcome.owner, identity);
   }
 
   /** Is the transaction open here, or remembered? */
@@ -409,10 +360,12 @@ export class ServingMaster {
     throw thrown;
   }
 
-  /** The open transaction, unless it is an execute on its way: that one takes no operations. */
-  #interactive(id: TimeId): Transaction | undefined {
+  /** The open transaction of this caller, unless it is an execute on its way: that one takes no operations. */
+  #interactive({ id, owner = OWN_TRANSACTIONS }: OperationCall): Transaction | undefined {
     if (this.#executions.has(id)) throw stateError("the id belongs to an execute on its way");
-    return this.#open.get(id);
+    const transaction = this.#open.get(id);
+    if (transaction !== undefined) requireOwner(transaction.owner, owner.identity);
+    return transaction;
   }
 
   /** Checks that an id may open now and opens it. */
@@ -439,6 +392,7 @@ export class ServingMaster {
       nowMs: clock.monotonicMs(),
       lifetimeMs: Math.min(lifetimeMs ?? settings.lifetimeMs, settings.lifetimeMs),
       limits: settings.limits,
+      owner,
       heldBytes: new HeldBytes(memory, owner, settings.limits),
     });
     this.#open.add(transaction);
@@ -497,7 +451,8 @@ export class ServingMaster {
       addChangedRows(changed, text, row, committed, timestampUs);
       if (!this.#commit.appliesRows) mutations.push(...changeMutations(row, committed, timestampUs));
     }
-    return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, mutations }, changed };
+    const owner = ownerHash(transaction.owner.identity);
+    return { flushed: { kind: "committed", id: transaction.id, timestampUs, digest, owner, mutations }, changed };
   }
 
   #item(
@@ -517,7 +472,7 @@ export class ServingMaster {
         assert(token.seq === this.#committed.loggedSeq, "I3: its rows are in memory before its locks go");
         this.#recent.set(flushed.id, {
           kind: "decided",
-          outcome: { kind: "committed", timestampUs: flushed.timestampUs, seq: token.seq, digest: flushed.digest },
+          outcome: { ...flushed, seq: token.seq },
         });
         this.#open.committed(transaction, token);
       },
@@ -538,7 +493,7 @@ export class ServingMaster {
     const token: CommitToken = { group, seq: this.#commit.lastSeq, timestampUs: this.#timestamps.last, flushSize: 0 };
     this.#recent.set(transaction.id, {
       kind: "read-only",
-      outcome: { kind: "committed", timestampUs: token.timestampUs, seq: token.seq, digest },
+      outcome: { kind: "committed", timestampUs: token.timestampUs, seq: token.seq, digest, owner: ownerHash(transaction.owner.identity) },
     });
     this.#open.committed(transaction, token);
     return token;
@@ -557,28 +512,28 @@ export class ServingMaster {
   }
 
   /** The commit is on its way under another call: the same answer to both. */
-  async #commitAgain(transaction: Transaction, writesOf: WritesOf, deadlineAtMs: number): Promise<CommitToken> {
+  async #commitAgain(transaction: Transaction, writesOf: WritesOf, call: OperationCall): Promise<CommitToken> {
     const payload = payloadOf(await writesOf());
-    if (transaction.state.kind !== "committing") return this.#commitEnded(transaction.id, writesOf);
+    if (transaction.state.kind !== "committing") return this.#commitEnded(call, writesOf);
     requireSamePayload(transaction.state.digest, payload, this.#context.checksum);
-    return this.#decisionOf(transaction, deadlineAtMs);
+    return this.#decisionOf(transaction, call.deadlineAtMs);
   }
 
-  async #commitEnded(id: TimeId, writesOf: WritesOf): Promise<CommitToken> {
+  async #commitEnded({ id, owner }: OperationCall, writesOf: WritesOf): Promise<CommitToken> {
     const payload = payloadOf(await writesOf());
     const recent = this.#recent.get(id);
-    if (recent?.kind === "aborted-here") throw recent.error;
+    if (recent?.kind === "aborted-here") throw endedError(recent, owner);
     if (this.#outcomes.isExpired(id)) throw expiredError();
     const known = await this.#outcomes.decided(id);
-    if (known !== undefined) return this.#outcomes.answerOf(known, payload);
+    if (known !== undefined) return this.#outcomes.answerOf(known, payload, owner);
     // Only our memory says that nothing was committed: it counts if we are still the master.
     await this.#epochCheck.current();
     throw unknownTransaction();
   }
 
-  #endedError(id: TimeId): ConcordError {
+  #endedError({ id, owner }: OperationCall): ConcordError {
     const recent = this.#recent.get(id);
-    return recent === undefined ? unknownTransaction() : endedError(recent);
+    return recent === undefined ? unknownTransaction() : endedError(recent, owner);
   }
 
   #doomed(id: TimeId, error: ConcordError): void {

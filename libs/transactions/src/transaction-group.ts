@@ -115,9 +115,14 @@ export class TransactionGroup {
     }
   }
 
-  /** Is the transaction open here? False when this master does not serve. */
-  hasOpen(id: TimeId): boolean {
-    return this.#state.kind === "serving" && this.#state.master.hasOpen(id);
+  /** Is a transaction of this caller open here under the id? False when this master does not serve. */
+  hasOpen(id: TimeId, identity: string): boolean {
+    return this.#state.kind === "serving" && this.#state.master.hasOpen(id, identity);
+  }
+
+  /** Is it remembered as committed, and this caller's? False when this master does not serve. */
+  hasCommitted(id: TimeId, identity: string): boolean {
+    return this.#state.kind === "serving" && this.#state.master.hasCommitted(id, identity);
   }
 
   /** Is the transaction open here, or remembered? False when this master does not serve. */

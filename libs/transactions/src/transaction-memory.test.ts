@@ -7,8 +7,8 @@ import { fails, insert, photoKey, TestFixture, text, update, type Client, type F
 
 const ROW_BYTES = 100_000;
 const ROWS = 20;
-const ANN = { name: "ann", connection: "1" };
-const BOB = { name: "bob", connection: "2" };
+const ANN = { name: "ann", connection: "1", identity: "client" };
+const BOB = { name: "bob", connection: "2", identity: "client" };
 
 async function withLargeRows(options: FixtureOptions): Promise<Client> {
   const client = await new TestFixture(options).open();

@@ -1,15 +1,7 @@
 import { assert, ConcordError, NestedShares } from "@concord/runtime";
 import { HELD_BYTES_FREE, HELD_BYTES_MAX, HELD_BYTES_STEP, HELD_RETRY_MS, type TransactionLimits } from "./limits.ts";
+import type { MemoryOwner } from "./owners.ts";
 import { limitExceeded } from "./transaction-limit.ts";
-
-/** Whose share of the memory a transaction takes: a caller, and its connection. */
-export interface TransactionOwner {
-  readonly name: string;
-  readonly connection: string;
-}
-
-/** Concord's own transactions: schema, lists and group map. */
-export const OWN_TRANSACTIONS: TransactionOwner = { name: "concord", connection: "own" };
 
 /**
  * Memory of all open transactions of one coordinator: rows they read under locks, their writes, the last answers. Callers and their connections share it
@@ -29,7 +21,7 @@ export class TransactionMemory {
   }
 
   /** OVERLOADED: all transactions together, or those of this caller, hold too much. */
-  take({ name, connection }: TransactionOwner, bytes: number): void {
+  take({ name, connection }: MemoryOwner, bytes: number): void {
     assert(bytes > 0 && bytes % HELD_BYTES_STEP === 0, "memory is taken in steps");
     if (this.#shares.take(name, connection, bytes)) return;
     const text = `open transactions hold ${this.used} bytes, and this caller its share of them: repeat the transaction later, or with fewer open at a time`;
@@ -39,7 +31,7 @@ export class TransactionMemory {
     });
   }
 
-  giveBack({ name, connection }: TransactionOwner, bytes: number): void {
+  giveBack({ name, connection }: MemoryOwner, bytes: number): void {
     this.#shares.giveBack(name, connection, bytes);
     assert(this.used >= 0, "bytes that are given back were taken");
   }
@@ -48,7 +40,7 @@ export class TransactionMemory {
 /** Bytes one transaction holds. Counts in steps, and the first few bytes as none: most transactions never reach the shared count. */
 export class HeldBytes {
   readonly #memory: TransactionMemory;
-  readonly #owner: TransactionOwner;
+  readonly #owner: MemoryOwner;
   readonly #limits: TransactionLimits;
   /** Bytes of the answers kept for repeats, each at its operation's number modulo as many as are kept. */
   readonly #answers: number[] = [];
@@ -57,7 +49,7 @@ export class HeldBytes {
   #taken = 0;
   #hasEnded = false;
 
-  constructor(memory: TransactionMemory, owner: TransactionOwner, limits: TransactionLimits) {
+  constructor(memory: TransactionMemory, owner: MemoryOwner, limits: TransactionLimits) {
     this.#memory = memory;
     this.#owner = owner;
     this.#limits = limits;

@@ -5,6 +5,7 @@ import type { LargeCommit, LargeCommits } from "./large-commits.ts";
 import type { TransactionLimits } from "./limits.ts";
 import { OperationOrder } from "./operation-order.ts";
 import { approximateImageBytes, PendingRows } from "./pending-rows.ts";
+import type { TransactionOwner } from "./owners.ts";
 import { limitExceeded } from "./transaction-limit.ts";
 import type { HeldBytes } from "./transaction-memory.ts";
 
@@ -34,6 +35,7 @@ export interface TransactionOpening {
   readonly nowMs: number;
   readonly lifetimeMs: number;
   readonly limits: TransactionLimits;
+  readonly owner: TransactionOwner;
   readonly heldBytes: HeldBytes;
 }
 
@@ -46,6 +48,8 @@ export class Transaction {
   readonly openedAtMs: number;
   readonly endsAtMs: number;
   readonly order: OperationOrder;
+  /** The caller that began it, and alone may use it (SEC13). */
+  readonly owner: TransactionOwner;
   readonly pending = new PendingRows();
   /** Committed images read under a lock of ours: they cannot change while it is held. */
   readonly held = new Map<string, RowImage>();
@@ -74,6 +78,7 @@ export class Transaction {
     this.openedAtMs = opening.nowMs;
     this.endsAtMs = opening.nowMs + opening.lifetimeMs;
     this.lastHeardMs = opening.nowMs;
+    this.owner = opening.owner;
     this.heldBytes = opening.heldBytes;
     this.order = new OperationOrder(opening.limits.answersKeptMax, opening.limits.operationsQueuedMax);
   }

@@ -214,9 +214,13 @@ export class Groups {
     });
   }
 
-  /** The own group in which a transaction is open or remembered; undefined = in none. */
-  groupOfTransaction(id: TimeId): TransactionGroup | undefined {
-    for (const group of this.#own.values()) if (group.hasOpen(id)) return group;
+  /**
+   * The own group in which a transaction is open or remembered; undefined = in none. The caller's come first: another one may have used the
+   * id in another group.
+   */
+  groupOfTransaction(id: TimeId, identity: string): TransactionGroup | undefined {
+    for (const group of this.#own.values()) if (group.hasOpen(id, identity)) return group;
+    for (const group of this.#own.values()) if (group.hasCommitted(id, identity)) return group;
     for (const group of this.#own.values()) if (group.knows(id)) return group;
     return undefined;
   }

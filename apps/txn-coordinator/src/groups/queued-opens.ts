@@ -4,8 +4,15 @@ import { QUEUED_OPENS_MAX } from "../limits.ts";
 /** How the wait of a queued Start ended. */
 export type Queued = "served" | "expired" | "withdrawn";
 
-interface Waiting {
+/** A Start that waits. */
+export interface QueuedOpen {
   readonly group: string;
+  readonly id: TimeId;
+  /** Its caller; no other one withdraws it. */
+  readonly identity: string;
+}
+
+interface Waiting extends QueuedOpen {
   readonly answer: Promise<Queued>;
   readonly end: (queued: Queued) => void;
 }
@@ -27,10 +34,10 @@ export class QueuedOpens {
   }
 
   /** Waits for the group; at once "expired" when too many wait already. Idempotent by id. */
-  wait(group: string, id: TimeId, forMs: number): Promise<Queued> {
+  wait({ group, id, identity }: QueuedOpen, forMs: number): Promise<Queued> {
     assert(forMs > 0, "a queued Start waits for a while");
     const before = this.#waiting.get(id);
-    if (before?.group === group) return before.answer;
+    if (before?.group === group && before.identity === identity) return before.answer;
     if (before !== undefined || this.#waiting.size >= QUEUED_OPENS_MAX) return Promise.resolve("expired");
     const { promise, resolve } = Promise.withResolvers<Queued>();
     const end = (queued: Queued): void => {
@@ -39,13 +46,14 @@ export class QueuedOpens {
       resolve(queued);
     };
     const timer: Timer = this.#clock.setTimer(forMs, () => end("expired"));
-    this.#waiting.set(id, { group, answer: promise, end });
+    this.#waiting.set(id, { group, id, identity, answer: promise, end });
     return promise;
   }
 
-  /** The client has an answer elsewhere. */
-  withdraw(id: TimeId): void {
-    this.#waiting.get(id)?.end("withdrawn");
+  /** The client has an answer elsewhere. Undefined: an operator, who may withdraw any. */
+  withdraw(id: TimeId, identity: string | undefined): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting !== undefined && (identity === undefined || identity === waiting.identity)) waiting.end("withdrawn");
   }
 
   /** This coordinator serves the group from now on. */

@@ -7,7 +7,16 @@ import type { CommitOptions, CommitToken, OperationCall, TableWrite, Transaction
 import { WRITES_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { catalogueFor } from "./in-transaction.ts";
-import { callFromWire, checkCount, checkedKey, checkedWrites, tablesOfKeys, tablesOfWrites, tokenToWire } from "./wire.ts";
+import {
+  callFromWire,
+  checkCount,
+  checkedKey,
+  checkedWrites,
+  tablesOfKeys,
+  tablesOfWrites,
+  tokenToWire,
+  type CallFromWire,
+} from "./wire.ts";
 
 /** Commit (TX6, TX27). OUTCOME_UNKNOWN: ask ResolveOutcome. NOT_MASTER, when it has a key: repeat it at the coordinator that is named. */
 export function commitHandler(coordinator: Context): Handler<TransactionService, "Commit"> {
@@ -45,9 +54,9 @@ function requireSameGroup({ groups }: Context, key: RowKey, group: string): void
   });
 }
 
-function commit(coordinator: Context, call: OperationCall, request: CommitRequest): CommitToken | Promise<CommitToken> {
+function commit(coordinator: Context, call: CallFromWire, request: CommitRequest): CommitToken | Promise<CommitToken> {
   const options: CommitOptions = { maxDelayMs: request.maxCommitDelayMs, freesSpace: request.freesSpace };
-  const group = coordinator.groups.groupOfTransaction(call.id);
+  const group = coordinator.groups.groupOfTransaction(call.id, call.owner.identity);
   const writes: WritesOf = () => writesOf(coordinator, request, group);
   if (group !== undefined) return group.serving("unknown").commit(call, writes, options);
   return request.key === null ? commitAnywhere(coordinator, call, writes, options) : commitByKey(coordinator, call, request, options);

@@ -1,7 +1,8 @@
-import { ConcordError, type TimeId } from "@concord/runtime";
+import { ConcordError } from "@concord/runtime";
 import type { SchemaCatalogue } from "@concord/schema";
-import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
+import type { TransactionGroup, TransactionOperations } from "@concord/transactions";
 import type { Context } from "../context.ts";
+import type { CallFromWire } from "./wire.ts";
 
 /**
  * Runs an operation of a transaction that is open here. Nothing is awaited before it has its place in the transaction's order, unless its
@@ -9,17 +10,17 @@ import type { Context } from "../context.ts";
  */
 export function inTransaction<Answer>(
   coordinator: Context,
-  call: OperationCall,
+  call: CallFromWire,
   body: (operations: TransactionOperations) => Answer | Promise<Answer>,
 ): Answer | Promise<Answer> {
   const opening = coordinator.groups.whenOpen(call.id);
-  const operate = (): Answer | Promise<Answer> => openGroupOf(coordinator, call.id).serving().operate(call, body);
+  const operate = (): Answer | Promise<Answer> => openGroupOf(coordinator, call).serving().operate(call, body);
   return opening === undefined ? operate() : opening.then(operate);
 }
 
 /** TRANSACTION_UNKNOWN when no group of ours has it. */
-export function openGroupOf({ groups }: Context, id: TimeId): TransactionGroup {
-  const group = groups.groupOfTransaction(id);
+function openGroupOf({ groups }: Context, { id, owner }: CallFromWire): TransactionGroup {
+  const group = groups.groupOfTransaction(id, owner.identity);
   if (group === undefined) throw new ConcordError("TRANSACTION_UNKNOWN", "the transaction is not open here; repeat it");
   return group;
 }

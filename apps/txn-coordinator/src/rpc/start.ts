@@ -3,11 +3,11 @@ import { rowToWire } from "@concord/rows-wire";
 import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError, type Epoch } from "@concord/runtime";
 import { groupIdOf, type SchemaCatalogue } from "@concord/schema";
-import type { OperationCall, StartAnswer } from "@concord/transactions";
+import type { StartAnswer } from "@concord/transactions";
 import type { Context } from "../context.ts";
 import { ANSWER_MARGIN_MS, QUEUED_OPEN_MS_MAX } from "../limits.ts";
 import { catalogueFor } from "./in-transaction.ts";
-import { callFromWire, checkedKey, modeFromWire, tablesOfKeys } from "./wire.ts";
+import { callFromWire, checkedKey, modeFromWire, tablesOfKeys, type CallFromWire } from "./wire.ts";
 
 /** Start (TX25): the row's token picks the group. NOT_MASTER, SCHEMA_BEHIND, CLOCK_SKEW, TRANSACTION_EXPIRED, LOCK_TIMEOUT ... */
 export function startHandler(coordinator: Context): Handler<TransactionService, "Start"> {
@@ -37,10 +37,13 @@ export function startHandler(coordinator: Context): Handler<TransactionService, 
 type Answer = StartAnswer | { readonly row: undefined; readonly group: string; readonly epoch: Epoch; readonly queued: true };
 
 /** TX19, TXD8: waits until this coordinator serves the group, and takes no lock then either. NOT_MASTER, STARTING when it does not in time. */
-async function queued({ groups, environment }: Context, call: OperationCall, group: string, forMs: number): Promise<Answer> {
+async function queued({ groups, environment }: Context, call: CallFromWire, group: string, forMs: number): Promise<Answer> {
   const leftMs = call.deadlineAtMs - environment.clock.monotonicMs() - ANSWER_MARGIN_MS;
   const waitMs = Math.min(forMs, QUEUED_OPEN_MS_MAX, leftMs);
-  const outcome = groups.epochOf(group) === undefined && waitMs > 0 ? await groups.queued.wait(group, call.id, waitMs) : "served";
+  const outcome =
+    groups.epochOf(group) === undefined && waitMs > 0
+      ? await groups.queued.wait({ group, id: call.id, identity: call.owner.identity }, waitMs)
+      : "served";
   if (outcome === "withdrawn") throw new ConcordError("TRANSACTION_ABORTED", "the queued start was withdrawn by its client");
   const epoch = groups.epochOf(group);
   if (epoch !== undefined) return { row: undefined, group, epoch, queued: true };

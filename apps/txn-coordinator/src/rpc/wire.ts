@@ -8,13 +8,16 @@ import type { Row, RowKey } from "@concord/ports";
 import type { HandlerContext } from "@concord/rpc";
 import { ConcordError, timeIdFromBytes } from "@concord/runtime";
 import { refuseSystemTable, tableOf, validateKey, validateWrite, type SchemaCatalogue } from "@concord/schema";
-import type { CommitToken, OperationCall, ReadLock, TableWrite } from "@concord/transactions";
+import type { CommitToken, OperationCall, ReadLock, TableWrite, TransactionOwner } from "@concord/transactions";
 import { cellFromWire, type CellValue } from "@concord/values";
 import { PAGE_ROWS_DEFAULT, PAGE_ROWS_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 
+/** The call of a caller from outside. */
+export type CallFromWire = OperationCall & { readonly owner: TransactionOwner };
+
 /** An operation's call, which also tells the groups about its session. */
-export function callFromWire(operation: Operation | null, context: HandlerContext, { groups }: Context): OperationCall {
+export function callFromWire(operation: Operation | null, context: HandlerContext, { groups }: Context): CallFromWire {
   const { transactionId, number } = required(operation, "operation");
   if (number === 0) throw malformed("operation.number starts at 1");
   return {
@@ -25,6 +28,11 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
     span: context.span,
     owner: context.owner,
   };
+}
+
+/** Who may end transactions of others, and ask for their outcomes: operators, whose identity is not compared. */
+export function comparedIdentity({ caller, owner }: HandlerContext): string | undefined {
+  return caller.role === "operator" ? undefined : owner.identity;
 }
 
 export function modeFromWire(mode: string): LockMode {

@@ -1,0 +1,59 @@
+import type { LockMode } from "@concord/locks";
+import type { Row, RowKey } from "@concord/ports";
+import type { Epoch, Span, TimeId } from "@concord/runtime";
+import type { CommitToken } from "./flush.ts";
+import type { TransactionOwner } from "./owners.ts";
+import type { TableWrite } from "./pending-rows.ts";
+
+/** One call of a client about one transaction. */
+export interface OperationCall {
+  readonly id: TimeId;
+  /** 1 for the first, then without gaps. */
+  readonly number: number;
+  /** Undefined for a unary call. */
+  readonly sessionId: number | undefined;
+  /** Monotonic. */
+  readonly deadlineAtMs: number;
+  /** Of the call, when it is traced. */
+  readonly span?: Span | undefined;
+  /** Its caller; undefined: Concord itself. */
+  readonly owner?: TransactionOwner | undefined;
+}
+
+export interface StartOptions {
+  readonly key: RowKey;
+  readonly mode: LockMode;
+  readonly read: "read" | "skip";
+  /** Of the first try of this work; undefined = the id's time (TXD9). */
+  readonly firstStartMs: number | undefined;
+  /** Shorter than the group's limit, or undefined. */
+  readonly lifetimeMs: number | undefined;
+}
+
+export interface StartAnswer {
+  readonly row: Row | undefined;
+  readonly group: string;
+  readonly epoch: Epoch;
+}
+
+/** What became of a transaction; the same for ever (TXD7). */
+export type ResolvedOutcome =
+  | { readonly kind: "committed"; readonly token: CommitToken }
+  | { readonly kind: "aborted" }
+  | { readonly kind: "expired" };
+
+export interface CommitOptions {
+  /** Longest wait for companions in the flush (TXD10). */
+  readonly maxDelayMs: number;
+  /** Committed though the disks are almost full. */
+  readonly freesSpace?: boolean;
+}
+
+/** A commit's last writes; decoding them may have to wait for a newer schema. */
+export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
+
+/** What a call says of itself to those that work for it. */
+export type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
+
+/** Where a one-statement transaction comes from. */
+export type Origin = Pick<OperationCall, "span" | "owner">;
