@@ -29,7 +29,10 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
   [/^protos\/retries\.json$/, "@concord/rpc:test"],
   [/^(docs\/s3-operations\.md|protos\/retries\.json)$/, "@concord/clients:test"],
   [/^LICENSE$|^libs\/(failure-detection|journal|logged-batch|snowflake)\/README\.md$/, "@concord/pack:test"],
-  [/^(docker\/|deploy\/|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/, "@concord/deploy:test"],
+  [
+    /^(docker\/|deploy\/|\.ci\/|\.github\/|testing\/bench\/[^/]+\.sh$|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/,
+    "@concord/deploy:test",
+  ],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
 const NO_TASK = /^(docs\/|docker\/|deploy\/|\.dockerignore$|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;

@@ -2,6 +2,7 @@
 //
 //	render helm CHART_FOLDER VALUES_FILE   the chart's documents, as `helm template concord CHART --namespace concord --values FILE`
 //	render compose FILE                    the project, as `docker compose --file FILE config`
+//	render actions FILE...                 what actionlint finds in workflows of GitHub Actions, a line each
 package main
 
 import (
@@ -19,6 +20,7 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"github.com/rhysd/actionlint"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -40,7 +42,27 @@ func run(args []string) error {
 	if len(args) == 2 && args[0] == "compose" {
 		return renderCompose(args[1])
 	}
-	return errors.New("usage: render helm CHART_FOLDER VALUES_FILE | render compose FILE")
+	if len(args) > 1 && args[0] == "actions" {
+		return lintWorkflows(args[1:])
+	}
+	return errors.New("usage: render helm CHART_FOLDER VALUES_FILE | render compose FILE | render actions FILE...")
+}
+
+// Scripts inside workflows are checked, too, when `shellcheck` is on the PATH.
+func lintWorkflows(files []string) error {
+	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{Shellcheck: "shellcheck"})
+	if err != nil {
+		return err
+	}
+	findings, err := linter.LintFiles(files, nil)
+	if err != nil {
+		return err
+	}
+	lines := make([]string, 0, len(findings))
+	for _, finding := range findings {
+		lines = append(lines, finding.Error())
+	}
+	return json.NewEncoder(os.Stdout).Encode(lines)
 }
 
 // Values are checked by the chart's schema; a value that does not exist is an error.

@@ -1,4 +1,4 @@
-// The tools that read compose files and charts, of the versions pinned beside them, built and installed once. What cannot be run here must at
+// The tools that read compose files, charts, workflows and scripts, of the versions pinned beside them, built and installed once. What cannot be run here must at
 // least be read here: in CI tools that are missing are a failure, elsewhere the tests that need them are skipped with the reason.
 import { execFile, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -35,13 +35,35 @@ export async function renderCompose(file: string, env: Readonly<Record<string, s
 
 /** What the schemas of these versions of Kubernetes refuse. */
 export async function validateDocuments(documents: readonly KubernetesDocument[], versions: readonly string[]): Promise<readonly string[]> {
-  const packages = await cached("python", ["requirements.txt"], PYTHON, (folder) =>
-    promisify(execFile)("python3", [...PIP, "--target", folder, "-r", join(PYTHON, "requirements.txt")]),
-  );
-  const env = { ...process.env, PYTHONPATH: packages, PYTHONDONTWRITEBYTECODE: "1" };
+  const env = { ...process.env, PYTHONPATH: await pythonPackages(), PYTHONDONTWRITEBYTECODE: "1" };
   const child = spawn("python3", [join(PYTHON, "validate.py"), ...versions], { env, stdio: ["pipe", "pipe", "inherit"] });
   child.stdin.end(JSON.stringify(documents));
   return JSON.parse(await text(child.stdout)) as readonly string[];
+}
+
+/** What actionlint finds in workflows of GitHub Actions, and shellcheck in the scripts inside them. */
+export async function lintWorkflows(files: readonly string[]): Promise<readonly string[]> {
+  const env = { PATH: `${join(await pythonPackages(), "bin")}:${process.env["PATH"]}` };
+  return JSON.parse(await render(["actions", ...files], env)) as readonly string[];
+}
+
+/** What shellcheck finds in scripts, a line each; a script that bash cannot parse is among it. */
+export async function lintScripts(files: readonly string[]): Promise<readonly string[]> {
+  const shellcheck = join(await pythonPackages(), "bin/shellcheck");
+  const { stdout } = await promisify(execFile)(shellcheck, ["--format=gcc", "--severity=warning", ...files]).catch(
+    (error: Error & { readonly code?: number; readonly stdout?: string }) => {
+      // 1: it found something; others: it could not look.
+      if (error.code !== 1) throw error;
+      return { stdout: error.stdout! };
+    },
+  );
+  return stdout.split("\n").filter((line) => line !== "");
+}
+
+function pythonPackages(): Promise<string> {
+  return cached("python", ["requirements.txt"], PYTHON, (folder) =>
+    promisify(execFile)("python3", [...PIP, "--target", folder, "-r", join(PYTHON, "requirements.txt")]),
+  );
 }
 
 const PIP = ["-m", "pip", "install", "--quiet", "--only-binary=:all:"];
