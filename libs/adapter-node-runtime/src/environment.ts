@@ -1,11 +1,11 @@
-import { crc32 } from "node:zlib";
+import { crc32 } from "@concord/checksums";
 import { StartWaits, type Checksum, type Environment, type Log, type Metrics, type Tracer, type Transport } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
 
 /** CRC-32 (IEEE), unsigned. */
-export const nodeChecksum: Checksum = (bytes, previous) => crc32(bytes, previous);
+export const nodeChecksum: Checksum = crc32;
 
 export interface NodeEnvironmentOptions {
   readonly transport: Transport;

@@ -11,6 +11,26 @@ test("crc32: published vectors: the same numbers", () => {
   assert.equal(crc32(new Uint8Array(0)), 0);
 });
 
+/** Bit by bit, from the definition. */
+function definedCrc32(bytes: Uint8Array, previous: number): number {
+  let crc = ~previous >>> 0;
+  for (const byte of bytes) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  }
+  return ~crc >>> 0;
+}
+
+test("crc32: around the 256 bytes from which another implementation takes over, every alignment of shared memory, going on: as defined", () => {
+  const memory = new Uint8Array(new SharedArrayBuffer(5_000)).map((_, at) => (at * 151 + 7) & 0xff);
+  for (let from = 0; from < 8; from += 1)
+    for (const length of [0, 1, 7, 254, 255, 256, 257, 258, 1_000, 4_097])
+      for (const previous of [0, 1, 0x7fffffff, 0xffffffff]) {
+        const bytes = memory.subarray(from, from + length);
+        assert.equal(crc32(bytes, previous), definedCrc32(bytes, previous), `${length} bytes from ${from} after ${previous}`);
+      }
+});
+
 test("crc32c: published vectors of RFC 3720: the same numbers", () => {
   assert.equal(crc32c(ascii("123456789")), 0xe3069283);
   assert.equal(crc32c(new Uint8Array(32)), 0x8a9136aa);

@@ -4,8 +4,12 @@ import nodeRs from "@node-rs/crc32";
 import { createCRC64 } from "hash-wasm";
 import { assert, type Checksum } from "@concord/runtime";
 
+/** Bytes from which the add-on is faster than zlib: its call takes longer, its bytes a fifth of the time. */
+const NATIVE_BYTES_MIN = 256;
+
 /** CRC-32 (IEEE), unsigned; with `previous` it goes on from earlier bytes. */
-export const crc32: Checksum = (bytes, previous = 0) => zlibCrc32(bytes, previous);
+export const crc32: Checksum = (bytes, previous = 0) =>
+  bytes.length < NATIVE_BYTES_MIN ? zlibCrc32(bytes, previous) : nodeRs.crc32(bytes, previous) >>> 0;
 
 /** CRC-32C (Castagnoli), unsigned; with `previous` it goes on from earlier bytes. */
 export const crc32c: Checksum = (bytes, previous = 0) => nodeRs.crc32c(bytes, previous) >>> 0;
