@@ -51,6 +51,8 @@ const ADMIN = contract.service("ObjectAdminService").methods;
 
 /** Of one request of a busy machine, and of its 100 Continue. */
 const ANSWER_MS_MAX = 600_000;
+/** Tries of removing a folder, 100 ms more apart each time. */
+const RM_RETRIES_MAX = 10;
 
 export class TestGateway {
   readonly folder: string;
@@ -116,7 +118,8 @@ export class TestGateway {
 
   async remove(): Promise<void> {
     await this.stop();
-    await rm(this.folder, { recursive: true });
+    // A life that ended after its grace may still write a file.
+    await rm(this.folder, { recursive: true, maxRetries: RM_RETRIES_MAX });
   }
 
   client(key: AccessKey = ANN, more: object = {}): S3Client {
