@@ -8,6 +8,7 @@ import { tokensOf } from "@concord/config";
 import {
   createPartitionWorker,
   readOrigin,
+  SourceFigures,
   type IdHash,
   type PartitionWorker,
   type SnapshotOptions,
@@ -252,6 +253,8 @@ function workersOf(
 ): (partition: number) => PartitionWorker {
   const { environment, disk, openWorker = createPartitionWorker } = host;
   const snapshotsAt = snapshotsOf(config, host);
+  const configured = config.sources.map(({ name }) => name);
+  const sources = new SourceFigures(environment.metrics, configured);
   // Names this life to the log: no two that run at once are the same.
   const owner = `${config.nodeName}/${toHex(environment.random.bytes(INCARNATION_BYTES))}`;
   const options = {
@@ -268,7 +271,7 @@ function workersOf(
   return (partition) => {
     const stores = folderStores(disk, `window/${partition}`, openKeyValue);
     const snapshots = snapshotsAt === undefined ? {} : { snapshots: snapshotsAt(partition) };
-    return openWorker({ ...options, partition }, { log: messages, stores, hash: idHash, environment, ...snapshots });
+    return openWorker({ ...options, partition }, { log: messages, stores, hash: idHash, sources, environment, ...snapshots });
   };
 }
 

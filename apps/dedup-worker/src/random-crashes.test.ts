@@ -5,7 +5,15 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
-import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type PartitionWorker, type InputResult } from "@concord/dedup";
+import {
+  createPartitionWorker,
+  ID_HEADER,
+  partitionOfId,
+  readOrigin,
+  SourceFigures,
+  type PartitionWorker,
+  type InputResult,
+} from "@concord/dedup";
 import { MemoryWindowStores } from "@concord/dedup/testing";
 import { diskOver, LOSE_UNSYNCED, MemoryDisk } from "@concord/port-contracts";
 import type { LogTopic, MessageLog, NewMessage } from "@concord/ports";
@@ -92,7 +100,8 @@ class Life {
       const page = { messages: 1 + below(9), bytes: 1 << 20 };
       const idSources = [{ kind: "header", name: ID_HEADER }] as const;
       const options = { partition, owner: "worker", idSources, missingId: "dead-letter", page, window: WINDOW } as const;
-      return createPartitionWorker(options, { log: this.#guard(log), stores: this.#guard<typeof held>(held), hash: idHash, environment });
+      const guarded = { log: this.#guard(log), stores: this.#guard<typeof held>(held) };
+      return createPartitionWorker(options, { ...guarded, hash: idHash, sources: new SourceFigures(silentMetrics, []), environment });
     });
     for (const worker of workers) worker.start().catch(() => undefined);
     return { log, workers };

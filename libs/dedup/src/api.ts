@@ -85,6 +85,8 @@ export interface WorkerDependencies {
   /** Left out: no snapshots, neither taken nor restored. */
   readonly snapshots?: SnapshotOptions;
   readonly hash: IdHash;
+  /** Of all partitions of the process. */
+  readonly sources: { add(counts: CountsBySource): void };
   readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "failpoint">;
 }
 
@@ -98,6 +100,9 @@ export type InputResult =
   | { readonly kind: "dead-lettered"; readonly offset: bigint }
   /** Appended to the input of the partition it belongs to; its result comes from there. */
   | { readonly kind: "rerouted"; readonly partition: number };
+
+/** Results of a page by the names of its sources; what was rerouted is counted where it belongs. */
+export type CountsBySource = ReadonlyMap<string, Readonly<Record<Exclude<InputResult["kind"], "rerouted">, number>>>;
 
 export type WorkerState =
   | { readonly kind: "rebuilding" }

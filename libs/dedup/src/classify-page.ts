@@ -4,8 +4,9 @@ import type { MessageId } from "./extract-id.ts";
 import { IdTable } from "./id-table.ts";
 import { ID_WORDS } from "./id-words.ts";
 import { withOrigin } from "./origin.ts";
+import { countsBySource } from "./source-figures.ts";
 import type { OutputIds } from "./window.ts";
-import type { InputResult } from "./api.ts";
+import type { CountsBySource, InputResult } from "./api.ts";
 
 export type ResultKind = InputResult["kind"];
 
@@ -33,6 +34,7 @@ export interface ClassifiedPage {
   /** Per message: input offset, result, and its position among the messages of that result, or its right partition. */
   readonly offsets: readonly bigint[];
   readonly kinds: readonly ResultKind[];
+  readonly bySource: CountsBySource;
   readonly positions: Uint32Array;
   /** The ids it publishes: what the next page, looked up meanwhile, is compared with too. */
   readonly fresh: IdTable;
@@ -83,7 +85,8 @@ export function classifyPage(page: PreparedPage, before: IdTable | undefined, pu
   assert(fresh.count === freshPositions.length, "each new id has its place in the output");
   const publication = { output, deadLetters, rerouted, acknowledgedInput: page.next };
   const offsets = page.messages.map((message) => message.offset);
-  return { from: page.from, next: page.next, publication, offsets, kinds, positions, fresh, freshPositions, publishedMs };
+  const bySource = countsBySource(page.messages, kinds);
+  return { from: page.from, next: page.next, publication, offsets, kinds, bySource, positions, fresh, freshPositions, publishedMs };
 }
 
 /** What the window applies once the page is published from `outputFrom` on. */

@@ -22,6 +22,7 @@ export { DEDUP_METRICS } from "./metrics.ts";
 export { murmur2, partitionOfBytes, partitionOfContent, partitionOfId } from "./murmur2.ts";
 export { ID_HEADER, ORIGIN_HEADER, readOrigin, REASON_HEADER, SOURCE_HEADER } from "./origin.ts";
 export { createPartitionWorker } from "./partition-worker.ts";
+export { SourceFigures } from "./source-figures.ts";
 export type { OpenWindow, OutputIds, Window, WindowEnvironment } from "./window.ts";
 export { checkWorkerOptions, windowMemoryBytes } from "./worker-options.ts";
 export { ID_KEY_BYTES } from "./window-format.ts";

@@ -15,6 +15,7 @@ function page(from: bigint, count: number, step = 1n): ClassifiedPage {
     publication: { output: [], deadLetters: [], rerouted: [], acknowledgedInput: 0n },
     offsets,
     kinds: offsets.map(() => "accepted" as const),
+    bySource: new Map(),
     positions: Uint32Array.from(offsets, (_, at) => at),
     fresh: new IdTable(0),
     freshPositions: [],

@@ -6,6 +6,8 @@ export const ID_BYTES_MAX = 256;
 export const SOURCE_BYTES_MAX = 64;
 /** Sources whose masks are kept; with more of them at a time each page computes some again. */
 export const SOURCE_MASKS_KEPT = 1024;
+/** Sources of ids that have figures of their own, in a process: each is three series. */
+export const SOURCE_FIGURES_MAX = 1_000;
 /** Sources that the id of a message is looked for in, one after the other. */
 export const ID_SOURCES_MAX = 8;
 /** Levels of a JSON path. */

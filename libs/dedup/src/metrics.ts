@@ -3,6 +3,12 @@ import type { MetricDefinition } from "@concord/runtime";
 /** Every metric of this lib, for the registry of the process. */
 export const DEDUP_METRICS = [
   { name: "dedup_messages_total", kind: "counter", help: "Input messages by result.", labels: ["verdict"] },
+  {
+    name: "dedup_source_messages_total",
+    kind: "counter",
+    help: "Input messages by source of ids and result; those of sources beyond 1000 under (others), those without one under (none).",
+    labels: ["source", "verdict"],
+  },
   { name: "dedup_publish_seconds", kind: "histogram", help: "Time to publish one batch.", labels: [] },
   { name: "dedup_apply_seconds", kind: "histogram", help: "Time to apply one published batch to the window.", labels: [] },
   {

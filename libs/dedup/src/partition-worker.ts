@@ -385,7 +385,8 @@ class Worker implements PartitionWorker {
   }
 
   #record(classified: ClassifiedPage, outputFrom: bigint, deadLetterAt: (position: number) => bigint): void {
-    const { metrics } = this.#dependencies.environment;
+    const { environment, sources } = this.#dependencies;
+    const { metrics } = environment;
     assert(this.#unresolved === classified, "DD4: the results of a page are recorded once");
     this.#unresolved = undefined;
     metrics.observe("dedup_batch_messages", classified.kinds.length);
@@ -393,6 +394,7 @@ class Worker implements PartitionWorker {
       this.#counts[kind as InputResult["kind"]] += count;
       if (count > 0) metrics.count("dedup_messages_total", count, { verdict: kind });
     }
+    sources.add(classified.bySource);
     this.#results.record(classified, outputFrom, deadLetterAt);
   }
 

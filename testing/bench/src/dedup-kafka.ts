@@ -8,7 +8,15 @@ import { makeTopics, openKafkaLog } from "@concord/adapter-kafka";
 import { plainCopy } from "@concord/adapter-kafka/bench";
 import { openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
-import { createPartitionWorker, ID_HEADER, partitionOfId, readOrigin, type IdHash, type PartitionWorker } from "@concord/dedup";
+import {
+  createPartitionWorker,
+  ID_HEADER,
+  partitionOfId,
+  readOrigin,
+  SourceFigures,
+  type IdHash,
+  type PartitionWorker,
+} from "@concord/dedup";
 import type { MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
 import { flushedKeyValue } from "@concord/store";
@@ -174,7 +182,7 @@ function newWorker(log: MessageLog, root: string, partition: number): PartitionW
     page: PAGE,
     window,
   } as const;
-  return createPartitionWorker(options, { log, stores, hash: idHash, environment });
+  return createPartitionWorker(options, { log, stores, hash: idHash, sources: new SourceFigures(silentMetrics, []), environment });
 }
 
 const VALUE = Buffer.alloc(VALUE_BYTES, "v");

@@ -8,7 +8,7 @@ import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { flushedKeyValue } from "@concord/store";
 import { openLevel } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
-import { createPartitionWorker, ID_HEADER, type IdHash, type WindowOptions, type WindowStores } from "@concord/dedup";
+import { createPartitionWorker, ID_HEADER, SourceFigures, type IdHash, type WindowOptions, type WindowStores } from "@concord/dedup";
 import type { KeyValue, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
 import { Attempts } from "./attempts.ts";
@@ -76,7 +76,7 @@ async function measure(layout: Line["layout"], ids: number): Promise<Line> {
   const messages = Math.ceil(ids * TURNS);
   const worker = createPartitionWorker(
     { partition: 0, owner: "bench", idSources: [{ kind: "header", name: ID_HEADER }], missingId: "dead-letter", page: PAGE, window },
-    { log, stores, hash: idHash, environment },
+    { log, stores, hash: idHash, sources: new SourceFigures(environment.metrics, []), environment },
     layout === "source" ? (...all) => SourceWindow.open(...all) : undefined,
   );
   try {

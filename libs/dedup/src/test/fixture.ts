@@ -7,6 +7,7 @@ import { silentLog, silentMetrics, type Checksum, type Clock, type Random } from
 import type { IdHash, PartitionWorker, WindowStores, WorkerDependencies, WorkerOptions } from "../api.ts";
 import { ID_HEADER } from "../origin.ts";
 import { createPartitionWorker } from "../partition-worker.ts";
+import { SourceFigures } from "../source-figures.ts";
 import type { OpenWindow } from "../window.ts";
 
 export const checksum: Checksum = (bytes, previous) => crc32(bytes, previous);
@@ -141,7 +142,8 @@ export function fixture(options: FixtureOptions = {}): Fixture {
   const seenLog = life.guard<MessageLog>(options.seenLog === undefined ? log : options.seenLog(log));
   const seenStores = life.guard<WindowStores>(options.seenStores === undefined ? stores : options.seenStores(stores));
   const snapshots = options.snapshots === undefined ? {} : { snapshots: options.snapshots };
-  const dependencies = { log: seenLog, stores: seenStores, hash, environment, ...snapshots };
+  const sources = new SourceFigures(environment.metrics, []);
+  const dependencies = { log: seenLog, stores: seenStores, hash, sources, environment, ...snapshots };
   const worker = createPartitionWorker({ ...OPTIONS, ...options.worker }, dependencies, options.openWindow);
   return { log, stores, clock, life, worker };
 }
