@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { nodeClock } from "@concord/adapter-node-runtime";
-import { BatchService, RowsService } from "@concord/protos-storage";
+import { BatchService } from "@concord/protos-storage";
 import { bearer, callUnary, grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
-import { PEER_TOKEN, RingProcess, storedNotes, threeMembers } from "../test/ring-process.ts";
+import { PATIENCE_MS, PEER_TOKEN, query, RingProcess, storedNotes, threeMembers } from "../test/ring-process.ts";
 
 const KILLS = Number(process.env["KILLS"] ?? 3);
 const ROWS = 60;
@@ -23,7 +23,7 @@ const channels = ring.map(({ address }) => transport.connect(address));
 
 before(async () => {
   await Promise.all(processes.map((node) => node.start()));
-  await query([0], "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
+  await query(channels, "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
 });
 
 after(async () => {
@@ -32,38 +32,33 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** At the first of these nodes that answers. */
-async function query(nodes: readonly number[], text: string): Promise<void> {
-  for (const at of nodes) {
-    try {
-      await callUnary(channels[at]!, RowsService.methods.Query, { statement: { text, binds: [] } }, { timeoutMs: TIMEOUT_MS });
-      return;
-    } catch (thrown) {
-      if (at === nodes.at(-1)) throw thrown;
-    }
-  }
-}
-
 const insert = (owner: string, at: number, body: string): string =>
   `INSERT INTO notes (owner, at, body) VALUES ('${owner}', ${at}, '${body}')`;
 
-test("[LB9] processes: one is killed, rows are written and deleted, it returns: all three replicas are equal within 10 s, without a read", async (t) => {
+test("[LB9] processes: one is killed, rows are written and deleted, it returns: all three replicas are equal again, without a read", async (t) => {
   const owners = ["ann", "bob", "cid"];
   const writeAll = async (nodes: readonly number[], body: string): Promise<void> => {
     for (let n = 0; n < ROWS; n += 10) {
-      await Promise.all(Array.from({ length: 10 }, (_, each) => query(nodes, insert(owners[(n + each) % 3]!, n + each, body))));
+      await Promise.all(
+        Array.from({ length: 10 }, (_, each) =>
+          query(
+            nodes.map((at) => channels[at]!),
+            insert(owners[(n + each) % 3]!, n + each, body),
+          ),
+        ),
+      );
     }
   };
   await writeAll([0, 1], "first");
   await processes[2]!.kill();
   await writeAll([0, 1], "second");
-  await query([1], "DELETE FROM notes WHERE owner = 'ann' AND at = 0");
+  await query([channels[1]!], "DELETE FROM notes WHERE owner = 'ann' AND at = 0");
   await processes[2]!.start();
   const returnedAt = performance.now();
   for (;;) {
     const replicas = await Promise.all(channels.map((channel) => storedNotes(channel, owners)));
     if (new Set(replicas).size === 1) break;
-    assert.ok(performance.now() - returnedAt < 10_000, `rows: ${replicas.map((rows) => rows.split(":")[0]).join()}`);
+    assert.ok(performance.now() - returnedAt < PATIENCE_MS, `rows: ${replicas.map((rows) => rows.split(":")[0]).join()}`);
     await sleep(nodeClock, 50);
   }
   t.diagnostic(`equal ${Math.round(performance.now() - returnedAt)} ms after it served again`);
@@ -80,7 +75,7 @@ test("[LBD3] processes: the coordinator of batches is killed: the others have co
     const killedAt = performance.now();
     const killed = processes[victim]!.kill();
     while ((await Promise.all(survivors.map(pendingAt))).some((pending) => pending > 0n)) {
-      assert.ok(performance.now() - killedAt < TIMEOUT_MS, "batches stay pending");
+      assert.ok(performance.now() - killedAt < PATIENCE_MS, "batches stay pending");
       await sleep(nodeClock, 5);
     }
     took.push(performance.now() - killedAt);

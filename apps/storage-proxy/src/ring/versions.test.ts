@@ -11,12 +11,11 @@ import { nodeClock } from "@concord/adapter-node-runtime";
 import { RowsService } from "@concord/protos-storage";
 import { callUnary, grpcTransport } from "@concord/rpc";
 import { silentLog, silentMetrics, sleep } from "@concord/runtime";
-import { RingProcess, storedNotes, threeMembers } from "../test/ring-process.ts";
+import { PATIENCE_MS, query, RingProcess, storedNotes, threeMembers } from "../test/ring-process.ts";
 
 const OLDER = ["--import", pathToFileURL(join(import.meta.dirname, "../test/older-ring-version.mjs")).href];
 const NEW = RING_PROTOCOL;
 const OLD = RING_PROTOCOL - 1;
-const TIMEOUT_MS = 30_000;
 const OWNERS = ["ann", "bob", "cid", "dan"];
 
 const folder = await mkdtemp(join(tmpdir(), "concord-versions-"));
@@ -28,8 +27,8 @@ const channels = ring.map(({ address }) => transport.connect(address));
 
 before(async () => {
   await Promise.all(nodes.map((node) => node.start()));
-  await query(0, "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
-  for (const owner of ["ann", "bob"]) await insert(0, owner);
+  await query(channels, "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'");
+  for (const owner of ["ann", "bob"]) await inserted(0, owner);
   await equal();
 });
 
@@ -40,31 +39,20 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-async function query(at: number, text: string): Promise<void> {
-  const { Query } = RowsService.methods;
-  await callUnary(channels[at]!, Query, { statement: { text, binds: [] } }, { timeoutMs: TIMEOUT_MS });
-}
-
-const insert = (at: number, owner: string): Promise<void> =>
-  query(at, `INSERT INTO notes (owner, at, body) VALUES ('${owner}', 1, 'text')`);
-
+const insertion = (owner: string): string => `INSERT INTO notes (owner, at, body) VALUES ('${owner}', 1, 'text')`;
 /** Nodes that were stopped for a while may take a moment. */
-async function inserted(at: number, owner: string): Promise<void> {
-  const giveUpAt = performance.now() + TIMEOUT_MS;
-  for (;;) {
-    try {
-      return await insert(at, owner);
-    } catch (thrown) {
-      if (performance.now() > giveUpAt) throw thrown;
-    }
-  }
+const inserted = (at: number, owner: string): Promise<void> => query([channels[at]!], insertion(owner));
+
+async function insertOnce(at: number, owner: string): Promise<void> {
+  const request = { statement: { text: insertion(owner), binds: [] } };
+  await callUnary(channels[at]!, RowsService.methods.Query, request, { timeoutMs: PATIENCE_MS });
 }
 
 const rowsOf = (at: number, version = NEW): Promise<string> => storedNotes(channels[at]!, OWNERS, version);
 
 /** Waits until all three replicas hold the same rows. */
 async function equal(): Promise<string> {
-  const giveUpAt = performance.now() + TIMEOUT_MS;
+  const giveUpAt = performance.now() + PATIENCE_MS;
   for (;;) {
     const [one, ...others] = await Promise.all([0, 1, 2].map((at) => rowsOf(at)));
     if (others.every((rows) => rows === one)) return one!;
@@ -75,7 +63,7 @@ async function equal(): Promise<string> {
 
 /** Waits for a line of the log with all of these in it. */
 async function logged(node: RingProcess, message: string, ...parts: readonly string[]): Promise<void> {
-  const giveUpAt = performance.now() + TIMEOUT_MS;
+  const giveUpAt = performance.now() + PATIENCE_MS;
   const isThere = (): boolean =>
     node.log.map((line) => JSON.stringify(line)).some((text) => [message, ...parts].every((part) => text.includes(part)));
   while (!isThere()) {
@@ -109,7 +97,7 @@ test("[OPS18] versions: an older node serves while its peers are silent, then th
   await third.start(OLDER);
   const older = await rowsOf(2, OLD);
   for (const node of [first, second]) node.signal("SIGCONT");
-  await assert.rejects(insert(2, "dan"), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
+  await assert.rejects(insertOnce(2, "dan"), { code: "REPLICAS_UNAVAILABLE", applied: "no" });
   await inserted(0, "cid");
   for (const [at, name] of ["node-1", "node-2"].entries()) {
     await logged(third, "refused at the handshake", refusal("node-3", OLD, name, NEW));

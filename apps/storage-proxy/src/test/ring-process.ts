@@ -3,15 +3,19 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { nodeClock } from "@concord/adapter-node-runtime";
 import { freeAddress } from "@concord/adapter-node-runtime/testing";
 import { RING_PROTOCOL, RING_PROTOCOL_KEY } from "@concord/adapter-ring";
-import { ReplicaService } from "@concord/protos-storage";
+import { ReplicaService, RowsService } from "@concord/protos-storage";
 import { bearer, callUnary } from "@concord/rpc";
 import { encodeRange } from "@concord/rows";
-import { toHex, type Channel } from "@concord/runtime";
+import { sleep, toConcordError, toHex, type Channel } from "@concord/runtime";
 
 export const PEER_TOKEN = "peer-secret";
+/** For a state that is awaited, on a machine of any speed. */
+export const PATIENCE_MS = 120_000;
 const READ_TIMEOUT_MS = 10_000;
+const QUERY_TIMEOUT_MS = 10_000;
 const MAIN = join(import.meta.dirname, "../main.ts");
 
 export interface RingMember {
@@ -40,6 +44,23 @@ export async function storedNotes(channel: Channel, owners: readonly string[], v
     rows.push(...(await callUnary(channel, ReplicaService.methods.ReadRowRange, request, options)).images.map(toHex));
   }
   return `${rows.length}:${rows.join()}`;
+}
+
+/** At the first of these nodes that answers; again while none does and nothing is applied, as a client does. */
+export async function query(channels: readonly Channel[], text: string): Promise<void> {
+  const until = performance.now() + PATIENCE_MS;
+  for (let turn = 0; ; turn += 1) {
+    const channel = channels[turn % channels.length]!;
+    try {
+      await callUnary(channel, RowsService.methods.Query, { statement: { text, binds: [] } }, { timeoutMs: QUERY_TIMEOUT_MS });
+      return;
+    } catch (thrown) {
+      const isLast = turn % channels.length === channels.length - 1;
+      const { applied, retryAfterMs = 0 } = toConcordError(thrown);
+      if (isLast && (applied !== "no" || performance.now() > until)) throw thrown;
+      await sleep(nodeClock, retryAfterMs);
+    }
+  }
 }
 
 export class RingProcess {
