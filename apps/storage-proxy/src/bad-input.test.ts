@@ -309,6 +309,7 @@ const STATEMENTS: readonly BadCall[] = [
   ),
   bad("RowsService/Query", "[TX8] a transactional table", query("INSERT INTO albums (id, title) VALUES (1, 'x')"), "USE_TRANSACTION"),
   bad("RowsService/Query", "[LBC2] a condition", query("INSERT INTO notes (owner, at) VALUES ('ann', 1) IF NOT EXISTS"), "USE_TRANSACTION"),
+  bad("RowsService/Query", "skip locked", query("SELECT * FROM notes WHERE owner = 'ann' FOR UPDATE SKIP LOCKED"), "USE_TRANSACTION"),
   bad("RowsService/Query", "a system table", query("INSERT INTO concord_tables (a) VALUES (1)"), "SYSTEM_TABLE"),
   bad(
     "RowsService/Query",

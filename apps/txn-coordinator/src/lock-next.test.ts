@@ -69,6 +69,27 @@ async function oneCoordinator(): Promise<{ fixture: CoordinatorFixture; client: 
   return { fixture, client };
 }
 
+test("skip locked: SELECT ... FOR UPDATE SKIP LOCKED is the same query, its LIMIT says how many; by full key or with a page it is refused", async () => {
+  const { fixture, client } = await oneCoordinator();
+  const [ann, bob] = [await Worker.of(client), await Worker.of(client)];
+  const take = async (worker: Worker, text: string): Promise<number[]> => {
+    const query = { ...worker.query(text, 100), lock: "READ_LOCK_UNSPECIFIED" };
+    return jobsOf(await worker.call("Query", query));
+  };
+  const startedMs = fixture.clock.nowMs();
+  assert.deepEqual(await take(ann, `${BY_RANGE} LIMIT 2 FOR UPDATE SKIP LOCKED`), [0, 1]);
+  assert.deepEqual(await take(bob, `${BY_INDEX} LIMIT 1 FOR UPDATE SKIP LOCKED`), [2]);
+  assert.deepEqual(await bob.next(BY_RANGE, 2), [2, 3]);
+  assert.deepEqual(await take(ann, `${BY_RANGE} FOR UPDATE SKIP LOCKED`), [0, 1, 4, 5], "without LIMIT what is free");
+  assert.equal(fixture.clock.nowMs(), startedMs, "nothing was waited for");
+  await fails("MALFORMED_REQUEST", take(bob, "SELECT * FROM photos WHERE album = ? AND photo = 1 FOR UPDATE SKIP LOCKED"));
+  const paged = { ...bob.query(`${BY_RANGE} FOR UPDATE SKIP LOCKED`), lock: "READ_LOCK_UNSPECIFIED", pageToken: Uint8Array.of(1) };
+  await fails("MALFORMED_REQUEST", bob.call("Query", paged));
+  await ann.call("Rollback");
+  assert.deepEqual(await take(bob, `${BY_RANGE} LIMIT 2 FOR UPDATE SKIP LOCKED`), [0, 1]);
+  await fixture.stop();
+});
+
 for (const text of [BY_RANGE, BY_INDEX]) {
   test(`lock next: ${text}: locked rows are passed over, limits hold, an answer without rows when none is free, at once`, async () => {
     const { fixture, client } = await oneCoordinator();

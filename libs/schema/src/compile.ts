@@ -67,7 +67,8 @@ function planSelect(context: Context, select: Select): Plan {
   const { table, columns, order } = select;
   const definition = tableOf(context.catalogue, table);
   const where = constraintsOf(context, definition, select.where);
-  return planRead(context.catalogue, { table, columns, where, order, limit: limitOf(context, select.limit) });
+  const planned = planRead(context.catalogue, { table, columns, where, order, limit: limitOf(context, select.limit) });
+  return select.skipLocked ? { ...planned, skipLocked: true } : planned;
 }
 
 function constraintsOf(context: Context, definition: TableDefinition, conditions: readonly Condition[]): Constraint[] {

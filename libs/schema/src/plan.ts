@@ -16,6 +16,8 @@ interface ReadBase {
   readonly table: string;
   /** Columns to return, in the order asked for; key columns may be among them. */
   readonly columns: readonly string[];
+  /** Rows that other transactions have locked are passed over, the others locked exclusively; in a transaction only. */
+  readonly skipLocked?: boolean;
 }
 
 export type ReadPlan =

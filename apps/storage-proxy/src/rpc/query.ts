@@ -1,6 +1,6 @@
 import type { QueryRequest, RowsService } from "@concord/protos-storage";
 import type { AnswerOf, Handler, HandlerContext } from "@concord/rpc";
-import { unreachable, writeRefused, WRITES_TAKEN, type Writes } from "@concord/runtime";
+import { ConcordError, unreachable, writeRefused, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import { parse, plan, type Plan, type ReadPlan, type SchemaCatalogue, type Statement, type WritePlan } from "@concord/schema";
 import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
@@ -73,6 +73,10 @@ async function execute(serving: Serving, execution: Execution): Promise<Answer> 
 }
 
 async function select(serving: Serving, { request, pageSize, catalogue, context }: Execution, planned: ReadPlan): Promise<Answer> {
+  if (planned.skipLocked === true) {
+    const text = "FOR UPDATE SKIP LOCKED locks rows until a transaction ends: run the statement in a transaction";
+    throw new ConcordError("USE_TRANSACTION", text, { metadata: { table: planned.table } });
+  }
   const { rows, pageTokens, config, clock } = serving();
   const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
   const page = await runRead(planned, {

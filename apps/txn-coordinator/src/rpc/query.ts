@@ -17,7 +17,8 @@ export function queryHandler(coordinator: Context): Handler<TransactionService, 
     inTransaction(coordinator, callFromWire(request.operation, context, coordinator), async (operations) => {
       const limit = checkedLimit(request.limit);
       const { planned, catalogue } = await plannedStatement(coordinator, request.statement, 0n);
-      if (request.lock === "READ_LOCK_NEXT") return lockNext(planned, catalogue, operations, { limit, pageToken: request.pageToken });
+      if (request.lock === "READ_LOCK_NEXT" || isSkipLocked(planned))
+        return lockNext(planned, catalogue, operations, { limit, pageToken: request.pageToken });
       if (planned.kind === "write" || planned.kind === "batch") {
         await operations.write(writesOfPlan(planned, catalogue));
         return { rows: [], nextPageToken: new Uint8Array() };
@@ -25,6 +26,11 @@ export function queryHandler(coordinator: Context): Handler<TransactionService, 
       const page: Page = { limit, pageToken: request.pageToken, lock: readLockFromWire(request.lock) };
       return runRead(coordinator, planned, catalogue, operations, page);
     });
+}
+
+/** SELECT ... FOR UPDATE SKIP LOCKED. */
+function isSkipLocked(planned: ReadPlan | WritePlan): boolean {
+  return planned.kind !== "write" && planned.kind !== "batch" && planned.skipLocked === true;
 }
 
 export interface PlannedStatement {
@@ -96,9 +102,9 @@ async function lockNext(
   { limit, pageToken }: Omit<Page, "lock">,
 ): Promise<AnswerOf<TransactionService, "Query">> {
   if (planned.kind !== "read-range" && planned.kind !== "read-index") {
-    throw malformed("READ_LOCK_NEXT takes a SELECT by range or index; a row whose full key is known is locked with Lock");
+    throw malformed("SKIP LOCKED and READ_LOCK_NEXT take a SELECT by range or index; a row whose full key is known is locked with Lock");
   }
-  if (pageToken.length > 0) throw malformed("READ_LOCK_NEXT has no pages: repeat the query, locked rows are passed over");
+  if (pageToken.length > 0) throw malformed("SKIP LOCKED and READ_LOCK_NEXT have no pages: repeat the query, locked rows are passed over");
   const scans: readonly NextScan[] = planned.kind === "read-range" ? [{ index: undefined, range: planned.range }] : planned.scans;
   const rows = await operations.lockNext(tableOf(catalogue, planned.table), scans, Math.min(limit, planned.limit ?? limit));
   const columns = new Set(planned.columns);

@@ -65,6 +65,8 @@ export interface Select {
   readonly where: readonly Condition[];
   readonly order: readonly { readonly column: string; readonly descending: boolean }[];
   readonly limit: Term | undefined;
+  /** FOR UPDATE SKIP LOCKED. */
+  readonly skipLocked: boolean;
 }
 
 export interface Insert {

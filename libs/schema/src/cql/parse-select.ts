@@ -15,7 +15,7 @@ export function selectStatement(cursor: Cursor): Select {
   refuseClause(cursor);
   const limit = limitClause(cursor);
   refuseClause(cursor);
-  return { kind: "select", table, columns, where, order, limit };
+  return { kind: "select", table, columns, where, order, limit, skipLocked: skipLockedClause(cursor) };
 }
 
 function selection(cursor: Cursor): string[] | undefined {
@@ -70,6 +70,21 @@ function orderBy(cursor: Cursor): { column: string; descending: boolean }[] {
 
 function limitClause(cursor: Cursor): Term | undefined {
   return acceptWord(cursor, "limit") ? term(cursor) : undefined;
+}
+
+function skipLockedClause(cursor: Cursor): boolean {
+  const { at } = peek(cursor);
+  if (!acceptWord(cursor, "for")) return false;
+  const isForUpdate = acceptWord(cursor, "update");
+  if (!isForUpdate || !isWord(peek(cursor), "skip")) {
+    throw unsupported(
+      at,
+      "FOR but FOR UPDATE SKIP LOCKED",
+      "lock rows by their keys with the transaction's lock call, or pass over locked ones",
+    );
+  }
+  expectWords(cursor, "skip", "locked");
+  return true;
 }
 
 function refuseClause(cursor: Cursor): void {

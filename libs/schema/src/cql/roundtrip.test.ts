@@ -53,7 +53,7 @@ function shown(body: StatementBody): string {
     case "select": {
       const order = body.order.map(({ column, descending }) => `${name(column)} ${descending ? "DESC" : "ASC"}`).join(", ");
       const limit = body.limit === undefined ? "" : ` LIMIT ${shownTerm(body.limit)}`;
-      return `SELECT ${body.columns === undefined ? "*" : names(body.columns)} FROM ${name(body.table)}${where(body.where)}${order && ` ORDER BY ${order}`}${limit}`;
+      return `SELECT ${body.columns === undefined ? "*" : names(body.columns)} FROM ${name(body.table)}${where(body.where)}${order && ` ORDER BY ${order}`}${limit}${body.skipLocked ? " FOR UPDATE SKIP LOCKED" : ""}`;
     }
     case "insert":
     case "update":
@@ -121,6 +121,7 @@ const select: fc.Arbitrary<Select> = fc.record({
   where: fc.array(condition, { maxLength: 3 }),
   order: fc.array(order, { maxLength: 2 }),
   limit: optional(term),
+  skipLocked: fc.boolean(),
 });
 const writeWith = (timestamp: fc.Arbitrary<Term | undefined>): fc.Arbitrary<Write> =>
   fc.oneof(
@@ -205,7 +206,7 @@ test("[TX24] parse: any text at all: parsed or refused with a documented code", 
 });
 
 const scraps = (
-  "select insert update delete create table index begin unlogged batch apply from into values set where and or if not exists using timestamp ttl order by asc desc limit " +
+  "select insert update delete create table index begin unlogged batch apply from into values set where and or if not exists using timestamp ttl order by asc desc limit for skip locked " +
   "primary key with kind clustering on in contains allow filtering null true false now ( ) , ; . ? = < <= > >= != + - [ ] { } : * / a b t int text bigint 1 -1 1.5 'x' 0xff \" ' /* */ -- \n"
 ).split(" ");
 
