@@ -1,7 +1,7 @@
 // Which calls leave a line in the log, and who made them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { silentLog, silentMetrics, type Log, type LogFields } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, type Log, type LogFields } from "@concord/runtime";
 import { AUDIT_REFUSED_LINES_MAX } from "./audit.ts";
 import { bearer, tokenAuthenticator } from "./auth.ts";
 import { MemoryTransport } from "./memory-transport.ts";
@@ -20,11 +20,18 @@ async function world(): Promise<{ lines: LogFields[]; append(token: string | und
     { role: "operator", token: "for-operators" },
     { role: "operator", token: "of-ann", name: "ann" },
     { role: "peer", token: "of-bob", name: "bob" },
+    { role: "coordinator", token: "of-eve", name: "eve" },
   ]);
   const service = defineService(
     {
       contract: EchoService,
-      unary: { Echo: () => ({}) as never, LogAppend: ({ seq }) => ({ seq }) },
+      unary: {
+        Echo: () => ({}) as never,
+        LogAppend: ({ seq }, { caller }) => {
+          if (caller.name === "eve") throw new ConcordError("PERMISSION_DENIED", "it is another caller's");
+          return { seq };
+        },
+      },
       roles: { Echo: ["client"], LogAppend: ["coordinator", "operator"] },
     },
     { clock: realClock, log, metrics: silentMetrics, authenticator },
@@ -72,6 +79,8 @@ test("[SEC3] audit: calls that a caller may not make: a line each with who it wa
     { ...common, code: "PERMISSION_DENIED", role: "peer", caller: "bob" },
     { ...common, code: "UNAUTHENTICATED" },
   ]);
+  await append("of-eve");
+  assert.deepEqual(lines[2], { ...common, code: "PERMISSION_DENIED", role: "coordinator", caller: "eve" }, "refused by the handler");
   await Promise.all(Array.from({ length: 100 }, () => append("guessed")));
   assert.ok(lines.length < 100 && lines.length <= 3 * AUDIT_REFUSED_LINES_MAX, `${lines.length} lines`);
 });
