@@ -87,12 +87,25 @@ test("retry: aborted again and again: the deadline ends it with the last error",
   assert.ok(cluster.seen("start").length < 12);
 });
 
-test("[TXD7] commit: the first reply is dropped: resolved as committed, the work ran once", async () => {
+test("[TXD7] commit: the first reply is dropped: repeated once, with a key, and committed once: the work ran once", async () => {
   const { cluster, db } = await withAlbum();
   cluster.dropReply("commit");
   await cluster.clock.until(addPhoto(db, true));
-  assert.equal(cluster.seen("start").length, 1);
-  assert.equal(cluster.seen("resolveOutcome").length, 1);
+  assert.deepEqual(cluster.operations(), ["start", "commit", "commit"]);
+  const [first, again] = cluster.requests(TransactionService.methods.Commit);
+  assert.deepEqual({ ...again, key: null }, first);
+  assert.deepEqual(again?.key, cluster.requests(TransactionService.methods.Start)[0]?.key);
+  assert.equal((await cluster.clock.until(db.read("albums", { id: 7n })))?.["public_photos"], 4);
+});
+
+test("[TXD7] commit: the first reply is dropped and the group moved: repeated at the old master, which refuses it, then resolved: the work ran once", async () => {
+  const { cluster, db } = await withAlbum();
+  cluster.dropReply("commit");
+  const sent = cluster.clock.until(addPhoto(db, true));
+  cluster.fail("commit", "NOT_MASTER", { applied: "unknown", metadata: { master: "c2", address: "c2:1", group: "g0" } });
+  await sent;
+  assert.deepEqual(cluster.operations(), ["start", "commit", "commit", "resolveOutcome"]);
+  assert.equal(cluster.seen("resolveOutcome")[0]?.address, "c2:1");
   assert.equal((await cluster.clock.until(db.read("albums", { id: 7n })))?.["public_photos"], 4);
 });
 

@@ -1,6 +1,7 @@
 import type { CqlStatementInit, RowKeyInit, RowWriteInit, Row as WireRow } from "@concord/protos-common";
 import {
   TransactionService,
+  type CommitRequestInit,
   type CommitResponse,
   type LockMode,
   type LockRequestInit,
@@ -38,6 +39,7 @@ import {
   PAGE_ROWS,
   QUEUED_START_MS,
   RESOLVE_GRACE_MS,
+  RESOLVE_TURN_MS,
   WRITES_PER_MESSAGE_MAX,
 } from "./limits.ts";
 import { open } from "./opening.ts";
@@ -112,6 +114,8 @@ export class SessionTransaction implements OpenTransaction {
   /** Buffered writes on their way; undefined when none was sent on. */
   #sending: Promise<void> | undefined;
   #phase: Phase = OPEN;
+  /** The commit as it was sent. */
+  #commit: CommitRequestInit | undefined;
 
   /** Not open before `sendStart` has been answered. */
   constructor(context: TransactionContext, table: Table, entity: Entity, options: StartOptions) {
@@ -278,11 +282,11 @@ export class SessionTransaction implements OpenTransaction {
       return Promise.reject(error);
     }
     if (this.#phase.kind === "ended") return Promise.reject(this.#ended());
-    const writes = this.#buffer;
+    const { maxCommitDelayMs, freesSpace } = this.#options;
+    this.#commit = { operation: this.#nextOperation(), writes: this.#buffer, maxCommitDelayMs, freesSpace };
     this.#buffer = NO_WRITES;
     this.#phase = ENDED;
-    const { maxCommitDelayMs, freesSpace } = this.#options;
-    return this.#call("commit", { operation: this.#nextOperation(), writes, maxCommitDelayMs, freesSpace });
+    return this.#call("commit", this.#commit);
   }
 
   /** The commit was answered. */
@@ -298,7 +302,26 @@ export class SessionTransaction implements OpenTransaction {
     const error = this.#own(this.#refused(thrown));
     if (thrown instanceof ConcordError && thrown.kind === "rejected") this.#rollbackRefused();
     if (error.applied === "no") throw error;
-    return this.#resolve(error);
+    const answer = error.code === "CONNECTION_LOST" ? await this.#commitAgain() : undefined;
+    return answer === undefined ? this.#resolve(error) : this.committed(answer);
+  }
+
+  /**
+   * Its connection is gone: the commit is repeated once where the group is served as known now, with a key, by which a coordinator that is not the master
+   * refuses it. It may not have arrived before; asking for its outcome would abort it then (TXD7). Undefined: its outcome has to be asked for.
+   */
+  async #commitAgain(): Promise<CommitResponse | undefined> {
+    const { clock, connections } = this.#context;
+    const untilMs = Math.min(this.#options.deadlineAtMs, clock.monotonicMs() + RESOLVE_TURN_MS);
+    if (this.#commit === undefined || untilMs <= clock.monotonicMs()) return undefined;
+    const serving = this.#master();
+    try {
+      const request = { ...this.#commit, key: this.#entityKey };
+      return await connections.session(serving.address!, TransactionService).callUntil("commit", request, untilMs, serving);
+    } catch (thrown) {
+      this.#context.directory.refused(serving, toClientError(thrown));
+      return undefined;
+    }
   }
 
   async rollback(): Promise<void> {

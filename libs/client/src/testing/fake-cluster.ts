@@ -390,6 +390,8 @@ export class FakeCluster {
   }
 
   #commit(id: string, writes: readonly RowWrite[]): CommitToken {
+    const before = this.outcomes.get(id);
+    if (before !== undefined && "committed" in before) return before.committed as CommitToken;
     this.#write(writes);
     const token = { group: "g0", seq: (this.#lastSeq += 1n), timestampUs: 5n };
     this.outcomes.set(id, { committed: token });
