@@ -71,11 +71,12 @@ test("[SEC13] another caller's token with the id of an open transaction: every o
 
 test("[SEC13] the id is used by another caller in another group: its caller still reaches its own transaction, and its outcome", async () => {
   for (let other = 10; other < 30; other += 1) {
-    const { transactionId, at } = await begun(2);
+    const album = other + 30;
+    const { transactionId, at } = await begun(album);
     const taken = bob.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(other) });
     await taken.catch(() => undefined);
     await bob.call("ResolveOutcome", { transactionId: fixture.id(), key: albumKey(other) });
-    const commit = { operation: at(2), writes: [write("INSERT", albumKey(2), photos(other))] };
+    const commit = { operation: at(2), writes: [write("INSERT", albumKey(album), photos(other))] };
     const first: Answer = await ann.call("Commit", commit);
     await bob.call("Rollback", { operation: at(9) }).catch(() => undefined);
     await bob.call("ResolveOutcome", { transactionId, key: albumKey(other) }).catch(() => undefined);
