@@ -4,15 +4,15 @@ import { test } from "node:test";
 import type { Constellation, PlainGrpc } from "@concord/constellation";
 import { DedupSubject } from "./dedup-cycles.ts";
 
-const message = (offset: number): object => ({ id: `id ${offset}`, value: new Uint8Array() });
+const message = (offset: number): object => ({ id: `id ${offset}`, value: new Uint8Array(), nullValue: false });
 
 /** A worker of one partition: what it says is its end, and what it has when it is read. */
-function subjectOf(worker: { said: number; has: number }): DedupSubject {
+function subjectOf(worker: { said: number; has: number }, made = message): DedupSubject {
   const answers: Readonly<Record<string, (request: { topic: string; fromOffset: bigint }) => object>> = {
     GetBounds: ({ topic }) => ({ startOffset: 0n, endOffset: topic === "TOPIC_OUTPUT" ? BigInt(worker.said) : 0n, partitions: 1 }),
     Read: ({ fromOffset }) => {
       const from = Number(fromOffset);
-      return { messages: Array.from({ length: worker.has - from }, (_, at) => message(from + at)), nextOffset: BigInt(worker.has) };
+      return { messages: Array.from({ length: worker.has - from }, (_, at) => made(from + at)), nextOffset: BigInt(worker.has) };
     },
   };
   const call = async (method: string, request: never): Promise<object> => answers[method]!(request);
@@ -36,4 +36,17 @@ test("judge: an end that moved back: what was read before is lost", async () => 
   worker.said = 7;
   await subject.judge();
   assert.equal(subject.tally.lost, 3);
+});
+
+test("judge: a tombstone that came out with an empty value, a message that came out as a tombstone: each counts as lost and is named", async () => {
+  const worker = { said: 3, has: 3 };
+  const forms = [
+    { id: "crash-13", nullValue: false },
+    { id: "crash-23", nullValue: true },
+    { id: "crash-24", nullValue: true },
+  ];
+  const subject = subjectOf(worker, (at) => ({ ...forms[at], value: new Uint8Array() }));
+  await subject.judge();
+  assert.equal(subject.tally.lost, 2);
+  assert.deepEqual(subject.notes, ["crash-13 has a value, it was sent with none", "crash-24 has no value, it was sent with one"]);
 });

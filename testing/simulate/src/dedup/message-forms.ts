@@ -1,6 +1,6 @@
 // Where the ids of a seed's messages are: in their own field, in a header, in the key or in the JSON of the value, and what becomes of those without (DDD8).
 import type { DedupWorkerConfig } from "@concord/dedup-worker";
-import type { MessageInit } from "@concord/protos-dedup";
+import type { LogMessage, MessageInit } from "@concord/protos-dedup";
 import type { Random } from "@concord/runtime";
 import type { SeededRandom } from "@concord/simulation";
 
@@ -14,6 +14,7 @@ const LONG = "x".repeat(300);
 /** Of messages: without an id. */
 const NAMELESS_PERCENT = 12;
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 export function drawIdPlan(random: SeededRandom): IdPlan {
   return {
@@ -31,15 +32,26 @@ export function isNameless(random: Random): boolean {
   return random.below(100) < NAMELESS_PERCENT;
 }
 
-/** Of a message with this id: the same each time that it is sent. */
+/** Text of a value that is null, in this workload: no message has these bytes. */
+const TOMBSTONE = "\u0000null";
+
+/** Value of a message as text. */
+export function textOf({ value, nullValue }: Pick<LogMessage, "value" | "nullValue">): string {
+  return nullValue ? TOMBSTONE : decoder.decode(value);
+}
+
+export const isTombstone = (value: string): boolean => value === TOMBSTONE;
+
+/** Value of the message with this id: the same each time that it is sent. A tenth of those whose value has no id are tombstones; which follows from the id. */
 export function namedValue({ idSource }: IdPlan, random: Random, id: string, source: string): string {
+  if (!idSource.startsWith("json:") && id.endsWith("3")) return TOMBSTONE;
   const text = `value of ${id}${source === "" ? "" : ` of ${source}`}`;
   return idSource.startsWith("json:") ? jsonWith(random, id, text) : text;
 }
 
 /** Half of the messages leave their id where the source says it is. */
 export function namedMessage({ idSource }: IdPlan, random: Random, id: string, value: string): MessageInit {
-  const message = { value: encoder.encode(value) };
+  const message = isTombstone(value) ? { nullValue: true } : { value: encoder.encode(value) };
   if (random.below(2) === 0) return { ...message, id };
   if (idSource.startsWith("header:")) return { ...message, headers: [{ name: HEADER, value: encoder.encode(id) }] };
   if (idSource === "key") return { ...message, key: encoder.encode(id) };

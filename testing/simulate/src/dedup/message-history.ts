@@ -4,7 +4,7 @@ import type { IngestResult, LogMessage, MessageInit } from "@concord/protos-dedu
 import type { World } from "@concord/simulation";
 import type { Outcomes } from "../outcomes.ts";
 import { guaranteedOffsets, type DedupPlan } from "./dedup-node.ts";
-import { missingIn } from "./message-forms.ts";
+import { isTombstone, missingIn, textOf } from "./message-forms.ts";
 
 interface Sent {
   readonly value: string;
@@ -45,8 +45,6 @@ const VERDICTS: Readonly<Record<DedupPlan["ids"]["missingId"], readonly IngestRe
   hash: WITH_ID,
   "dead-letter": ["VERDICT_DEAD_LETTERED", "VERDICT_QUEUED"],
 };
-
-const decoder = new TextDecoder();
 
 export class MessageHistory {
   readonly outcomes = { ok: 0, fail: 0, info: 0 } satisfies Outcomes;
@@ -103,7 +101,7 @@ export class MessageHistory {
 
   /** A message of a log: without an id of its own by its value. */
   #keyOf(message: LogMessage): string {
-    const nameless = namelessKey(message.source, decoder.decode(message.value));
+    const nameless = namelessKey(message.source, textOf(message));
     return this.#sent.has(nameless) ? nameless : keyOf(message);
   }
 
@@ -142,8 +140,8 @@ export class MessageHistory {
       if (origin === undefined || origin.inputOffset <= input)
         this.#violation("order", `${where} is of input ${origin?.inputOffset}, after ${input}`);
       const sent = this.#sent.get(id);
-      if (sent?.value !== decoder.decode(message.value))
-        this.#violation("invented", `${where}: ${id} with another value than the sent one`);
+      if (sent?.value !== textOf(message)) this.#violation("invented", `${where}: ${id} with another value than the sent one`);
+      if (sent !== undefined && isTombstone(sent.value)) this.#world.count("dedup:tombstones");
       const before = last.get(id);
       if (before !== undefined && this.#isCompared(id) && this.#isWithin(before, message.offset))
         this.#violation("twice", `${id} at ${partition}/${before} and ${message.offset}`);
