@@ -177,7 +177,7 @@ function supervisionOf(
   { config, options, environmentOf }: Composed,
 ): Pick<
   SupervisedPartOptions<Address, Part<Address>>,
-  "name" | "clock" | "log" | "metrics" | "authenticator" | "advice" | "isFatal" | "onFatal"
+  "name" | "clock" | "log" | "metrics" | "authenticator" | "advice" | "hasPeers" | "isFatal" | "onFatal"
 > {
   const { clock, log, metrics } = environmentOf(name);
   return {
@@ -186,7 +186,11 @@ function supervisionOf(
     log,
     metrics,
     authenticator: tokenAuthenticator(tokensOf(config)),
-    advice: `run "concord fsck ${config.dataFolder}" on a copy of the folder or after a stop; it is tried again by itself`,
+    advice: {
+      damaged: `stop the node and run "concord repair ${config.dataFolder}", which says what it would mend; --apply mends it`,
+      otherwise: `run "concord fsck ${config.dataFolder}" on a copy of the folder or after a stop; it is tried again by itself`,
+    },
+    hasPeers: config.nodes.length > 1,
     isFatal: (cause, phase) => endsNode(config, name, phase) || isRefusedByEngine(config, name, phase) || isFatalFailure(cause, phase),
     onFatal: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   };

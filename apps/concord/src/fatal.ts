@@ -1,4 +1,5 @@
 import { ConcordError, ERRORS } from "@concord/runtime";
+import { causesOf } from "./causes.ts";
 import type { ConcordConfig } from "./config.ts";
 import type { PartName } from "./part-configs.ts";
 import type { Phase } from "./supervised-part.ts";
@@ -29,10 +30,4 @@ export function endsNode({ nodes, metadata, logFolder, log }: ConcordConfig, nam
 /** Another process has the store. */
 export function isLocked(thrown: unknown): boolean {
   return causesOf(thrown).some((cause) => (cause as { code?: string }).code === "LEVEL_LOCKED");
-}
-
-function causesOf(thrown: unknown): Error[] {
-  const causes: Error[] = [];
-  for (let cause = thrown; cause instanceof Error; cause = cause.cause) causes.push(cause);
-  return causes;
 }

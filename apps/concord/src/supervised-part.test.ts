@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RowsService } from "@concord/protos-storage";
 import { tokenAuthenticator, type Part, type SharedHost } from "@concord/rpc";
-import { ConcordError, silentLog, silentMetrics, type Clock } from "@concord/runtime";
+import { ConcordError, silentLog, silentMetrics, type CallContext, type Clock } from "@concord/runtime";
 import { endsNode } from "./fatal.ts";
 import { SupervisedPart, type Address, type Phase } from "./supervised-part.ts";
 import { memoryConfig } from "./test/memory-node.ts";
@@ -47,24 +47,19 @@ class PauseClock implements Clock {
   }
 }
 
-test("[OPS6] part: it does not open: tried again after 1 s, then after longer pauses of up to 60 s, until it opens", async () => {
-  const clock = new PauseClock();
-  let opens = 0;
-  const opening = (): Promise<[]> => {
-    opens += 1;
-    return opens < 12 ? Promise.reject(new ConcordError("CORRUPT_DATA", "a table is damaged")) : Promise.resolve([]);
-  };
+function partOf(open: () => Promise<[]>, clock: Clock, hasPeers: boolean): SupervisedPart<Address, Part<Address>> {
   const make = (): Part<Address> => ({
     ready: true,
-    open: opening,
+    open,
     serve: () => Promise.resolve({ address: "a:1" }),
     stop: () => Promise.resolve(),
   });
-  const part = new SupervisedPart({
+  return new SupervisedPart({
     name: "storage",
     make,
     contracts: [RowsService],
-    advice: "run fsck",
+    advice: { damaged: "run repair", otherwise: "run fsck" },
+    hasPeers,
     clock,
     log: silentLog,
     metrics: silentMetrics,
@@ -72,10 +67,41 @@ test("[OPS6] part: it does not open: tried again after 1 s, then after longer pa
     isFatal: () => false,
     onFatal: (cause) => assert.fail(cause.message),
   });
+}
+
+const DAMAGE = new ConcordError("CORRUPT_DATA", "a table is damaged");
+const LEVEL_DAMAGE = new ConcordError("STORE_FAILED", "cannot open", {
+  cause: new Error("Corruption", { cause: Object.assign(new Error("CURRENT points to no file"), { code: "LEVEL_CORRUPTION" }) }),
+});
+for (const [what, cause, hasPeers, code, text] of [
+  ["a table is damaged", DAMAGE, false, "CORRUPT_DATA", /run repair/],
+  ["LevelDB finds damage", LEVEL_DAMAGE, false, "CORRUPT_DATA", /run repair/],
+  ["a table is damaged, other nodes serve the same", DAMAGE, true, "STARTING", /run repair/],
+  ["its disk is gone", new ConcordError("STORE_FAILED", "no such folder"), false, "STARTING", /run fsck/],
+] as const) {
+  test(`[OPS6] part: it does not open: ${what}: its calls get ${code}`, async () => {
+    const part = partOf(() => Promise.reject(cause), new PauseClock(), hasPeers);
+    await part.open();
+    const read = part.services[0]!.methods.find(({ method }) => method.path.endsWith("/Read"))!;
+    assert.ok(read.kind === "unary");
+    const context = { metadata: {} } as unknown as CallContext;
+    await assert.rejects(read.handle({}, context), { code, applied: "no", message: text });
+    await part.stop();
+  });
+}
+
+test("[OPS6] part: it does not open: tried again after 1 s, then after longer pauses of up to 60 s, until it opens", async () => {
+  const clock = new PauseClock();
+  let opens = 0;
+  const opening = (): Promise<[]> => {
+    opens += 1;
+    return opens < 12 ? Promise.reject(new ConcordError("CORRUPT_DATA", "a table is damaged")) : Promise.resolve([]);
+  };
+  const part = partOf(opening, clock, false);
   await part.open();
   await part.serve({ hostOf: () => ({}) } as unknown as SharedHost);
   for (let passes = 0; passes < 20 && part.state.kind !== "serving"; passes += 1) {
-    assert.equal(part.problem, "storage is out: a table is damaged; run fsck");
+    assert.equal(part.problem, "storage is out: a table is damaged; run repair");
     await settled();
     await clock.pass();
   }

@@ -1,5 +1,6 @@
 import { MountedService, type Authenticator, type MountedServiceOptions, type Part, type SharedHost } from "@concord/rpc";
 import { assert, backoffMs, ConcordError, sleep, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { isDamage } from "./causes.ts";
 import { PART_RETRY } from "./limits.ts";
 import type { PartName } from "./part-configs.ts";
 
@@ -11,8 +12,8 @@ export type PartState =
   | { readonly kind: "starting" | "serving" | "stopped" }
   /** It stopped, or does not start, because a part that it needs is out. */
   | { readonly kind: "waiting"; readonly for: PartName }
-  /** It failed this many times in a row, and is tried again. */
-  | { readonly kind: "out"; readonly reason: string; readonly failures: number };
+  /** It failed this many times in a row, and is tried again; `damaged`: only a repair mends its files. */
+  | { readonly kind: "out"; readonly reason: string; readonly failures: number; readonly damaged: boolean };
 
 /** `first`: the first try of the program's start. `again`: the part is tried again and has not served yet. */
 export type Phase = "first" | "again" | "served";
@@ -24,8 +25,10 @@ export interface SupervisedPartOptions<A extends Address, P extends Part<A>> {
   readonly contracts: readonly MountedServiceOptions["contract"][];
   /** The part without which it cannot serve. */
   readonly needs?: Needed;
-  /** The operator's next step when it is out. */
-  readonly advice: string;
+  /** The operator's next step when it is out, because of damage or for another reason. */
+  readonly advice: { readonly damaged: string; readonly otherwise: string };
+  /** Other nodes serve the same: a refusal sends callers to them. */
+  readonly hasPeers: boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -40,6 +43,8 @@ export interface SupervisedPartOptions<A extends Address, P extends Part<A>> {
 export interface Needed {
   readonly name: PartName;
   readonly state: PartState;
+  readonly problem: string | undefined;
+  readonly damaged: Needed | undefined;
   /** `change` is called after every change; returns what ends that. */
   onChange(change: () => void): () => void;
   /** `lose` is awaited before the part is stopped. */
@@ -106,7 +111,19 @@ export class SupervisedPart<A extends Address, P extends Part<A>> implements Nee
   get problem(): string | undefined {
     const state = this.#state;
     if (state.kind === "waiting") return `${this.name} waits for ${state.for}, which is out`;
-    return state.kind === "out" ? `${this.name} is out: ${state.reason}; ${this.#options.advice}` : undefined;
+    return state.kind === "out" ? `${this.name} is out: ${state.reason}; ${this.#advice(state.damaged)}` : undefined;
+  }
+
+  /** The part whose damaged files keep this one from serving, often itself; undefined: none do. */
+  get damaged(): Needed | undefined {
+    const state = this.#state;
+    if (state.kind === "waiting") return this.#options.needs?.damaged;
+    return state.kind === "out" && state.damaged ? this : undefined;
+  }
+
+  #advice(isDamaged: boolean): string {
+    const { damaged, otherwise } = this.#options.advice;
+    return isDamaged ? damaged : otherwise;
   }
 
   onChange(change: () => void): () => void {
@@ -203,17 +220,22 @@ export class SupervisedPart<A extends Address, P extends Part<A>> implements Nee
   }
 
   async #leave(cause: unknown): Promise<void> {
-    const { needs, log, metrics, advice, clock } = this.#options;
+    const { needs, log, metrics, clock } = this.#options;
     // A part that fails soon after each start is not tried ever faster.
     if (clock.monotonicMs() - this.#servesSinceMs >= PART_RETRY.maxMs) this.#failures = 0;
     this.#servesSinceMs = Infinity;
     if (this.#phase === "first") this.#phase = "again";
     if (needs === undefined || needs.state.kind === "serving") {
       const reason = toConcordError(cause).message;
+      const damaged = isDamage(cause);
       this.#failures += 1;
       metrics.count("part_failures_total", 1, { part: this.name });
-      log.error("the part is out, the others serve; it is tried again", { reason, advice, failures: this.#failures });
-      this.#become({ kind: "out", reason, failures: this.#failures });
+      log.error("the part is out, the others serve; it is tried again", {
+        reason,
+        advice: this.#advice(damaged),
+        failures: this.#failures,
+      });
+      this.#become({ kind: "out", reason, failures: this.#failures, damaged });
     } else this.#become({ kind: "waiting", for: needs.name });
     this.#settled.resolve(undefined);
     // First the part that needs it: what it has in flight ends while its stores still answer.
@@ -268,8 +290,15 @@ export class SupervisedPart<A extends Address, P extends Part<A>> implements Nee
     for (const listener of this.#listeners) listener();
   }
 
-  /** STARTING, applied no. */
+  /**
+   * Applied no. STARTING: a later try may be served. CORRUPT_DATA: none is, here or at another node, before an operator has mended the files of
+   * this part or of the one that it waits for.
+   */
   #absence(): ConcordError {
-    return new ConcordError("STARTING", this.problem ?? `${this.name} is not ready yet`, { retryAfterMs: PART_RETRY.initialMs });
+    const { damaged, problem, name } = this;
+    if (damaged === undefined || this.#options.hasPeers)
+      return new ConcordError("STARTING", problem ?? `${name} is not ready yet`, { retryAfterMs: PART_RETRY.initialMs });
+    const text = damaged === this ? problem! : `${problem}: ${damaged.problem}`;
+    return new ConcordError("CORRUPT_DATA", text, { metadata: { part: damaged.name } });
   }
 }
