@@ -18,6 +18,7 @@ import {
 } from "@concord/dedup";
 import { s3Snapshots } from "@concord/adapter-http";
 import type { ListedMembership, Membership } from "@concord/failure-detection";
+import type { Owners } from "@concord/ownership";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
@@ -28,16 +29,16 @@ import { idSourceOf } from "./ingest/id-source.ts";
 import { Ingest, type Forward } from "./ingest/ingest.ts";
 import { pipelineSources, placer } from "./ingest/message-ids.ts";
 import { BATCH_BYTES_MAX, BATCH_MESSAGES_MAX, KAFKA_PAGE, WINDOW_SEGMENTS } from "./limits.ts";
-import { SOLE, type Ownership } from "./partitions/ownership.ts";
 import { sourceRules } from "./ingest/source-rules.ts";
 import { Partitions } from "./partitions/partitions.ts";
 import { WorkerPeers } from "./partitions/peers.ts";
-import { SharedListPart } from "./partitions/shared-list.ts";
+import { SharedListPart, soleOwner } from "./partitions/shared-list.ts";
 import { kafkaConnection } from "./store/kafka-connection.ts";
 import { resultFromWire } from "./rpc/ingest.ts";
 import { defineServices } from "./rpc/services.ts";
 import { DedupWorkerService, contextOf, type Store } from "./service.ts";
 import { checkLayout, ID_MARK_KEY } from "./store/layout.ts";
+import { unitOf } from "./store/worker-list.ts";
 import { folderStores } from "./store/window-stores.ts";
 
 const META_FOLDER = "meta";
@@ -85,11 +86,13 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
     (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
   const space = spaceOf(config, host);
   const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
+  const sole = soleOwner(config, environment);
+  const ownersNow = (): Owners => shared?.opened.owners ?? sole;
   const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
     await shared?.open(host.membership ?? beats()!, signal);
     if (host.openMessages !== undefined) return await host.openMessages();
-    const ownership = shared?.opened.ownership ?? SOLE;
-    return config.log === "kafka" ? await openKafka(config, host, ownership, signal) : await openLog(config, host, ownership);
+    const owners = ownersNow();
+    return config.log === "kafka" ? await openKafka(config, host, owners, signal) : await openLog(config, host, owners);
   };
   return new DedupWorkerService({
     log,
@@ -126,8 +129,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
       }
     },
     openMessages,
-    openStore: (meta, messages) =>
-      openStore(config, host, { openKeyValue, meta, messages, ownership: shared?.opened.ownership ?? SOLE, peers, space }),
+    openStore: (meta, messages) => openStore(config, host, { openKeyValue, meta, messages, owners: ownersNow(), peers, space }),
     close: () => {
       space.close();
       peers.close();
@@ -144,7 +146,7 @@ async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, host: 
 }
 
 /** The logs live beside the windows, or where all workers reach them, and are kept for as long as windows must be rebuilt from them. */
-async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, ownership: Ownership): Promise<MessageLog> {
+async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, owners: Owners): Promise<MessageLog> {
   const { environment, disk, logDisk } = host;
   const { partitions, outputRetentionMs: outputMs } = config;
   const retention = { ...(outputMs === undefined ? {} : { outputMs }), outputBytes: outputBytesOf(config) };
@@ -160,13 +162,13 @@ async function openLog(config: DedupWorkerConfig, host: DedupWorkerOptions, owne
     folder: LOG_FOLDER,
     partitions,
     retention,
-    ...assignmentOf(ownership),
+    ...assignmentOf(owners),
   });
 }
 
 /** What the log asks before a partition is opened; a worker alone has all of them. */
-function assignmentOf(ownership: Ownership): { readonly isAssigned?: (partition: number) => boolean } {
-  return ownership.isShared ? { isAssigned: (partition) => ownership.owns(partition) } : {};
+function assignmentOf(owners: Owners): { readonly isAssigned?: (partition: number) => boolean } {
+  return owners.isAlone ? {} : { isAssigned: (partition) => owners.owns(unitOf(partition)) };
 }
 
 function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authenticator: Authenticator): UdpMembership {
@@ -180,7 +182,7 @@ function heartbeatsOf(config: DedupWorkerConfig, environment: Environment, authe
 async function openKafka(
   config: DedupWorkerConfig,
   { environment, kafkaCa }: DedupWorkerOptions,
-  ownership: Ownership,
+  owners: Owners,
   signal: AbortSignal,
 ): Promise<MessageLog> {
   // The driver is loaded only where it is used: programs that do without start sooner.
@@ -196,7 +198,7 @@ async function openKafka(
     replicasMin: config.kafkaReplicasMin,
     outputKeptMs: windowMaxAgeMs === 0 ? undefined : windowMaxAgeMs,
     inputOffsetOf: (message) => readOrigin(message)?.inputOffset,
-    ...assignmentOf(ownership),
+    ...assignmentOf(owners),
     clock,
     log,
     signal,
@@ -207,7 +209,7 @@ interface Opened {
   readonly openKeyValue: (folder: string) => Promise<KeyValue>;
   readonly meta: KeyValue;
   readonly messages: MessageLog;
-  readonly ownership: Ownership;
+  readonly owners: Owners;
   readonly peers: WorkerPeers;
   readonly space: SpaceGuard;
 }
@@ -215,13 +217,13 @@ interface Opened {
 function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: Opened): Store {
   const { environment } = host;
   const { clock, log, metrics } = environment;
-  const { meta, messages, ownership, peers, space } = opened;
+  const { meta, messages, owners, peers, space } = opened;
   const source = idSourceOf(config.idSource);
   const open = workersOf(config, host, opened);
   const partitions = new Partitions({
     count: config.partitions,
     open,
-    ownership,
+    owners,
     peers,
     messages,
     clock,

@@ -1,10 +1,9 @@
-import type { MemberLists } from "@concord/ownership";
+import type { MemberLists, Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
 import type { Environment } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { SourceRules } from "./ingest/source-rules.ts";
 import type { ListChanges } from "./partitions/list-changes.ts";
-import type { Ownership } from "./partitions/ownership.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { WorkerPeers } from "./partitions/peers.ts";
 import type { WorkerList } from "./store/worker-list.ts";
@@ -12,7 +11,7 @@ import type { WorkerList } from "./store/worker-list.ts";
 /** The workers that share the log, as this one is one of them. */
 export interface SharedList {
   readonly lists: MemberLists<WorkerList>;
-  readonly ownership: Ownership;
+  readonly owners: Owners;
   /** undefined: the list never changes. */
   readonly changes: ListChanges | undefined;
 }

@@ -1,3 +1,5 @@
+import type { UnitTimes } from "@concord/ownership";
+
 /** Messages of one Ingest, and bytes of their ids, keys, values and headers together: below the message limit of a call. */
 export const INGEST_MESSAGES_MAX = 1_000;
 export const INGEST_BYTES_MAX = 3 * 1024 * 1024;
@@ -62,10 +64,6 @@ export const GAUGE_INTERVAL_MS = 5_000;
 export const INPUT_BLOCKED_WARNING_MS = 60_000;
 /** A window that stays too short is in the log so often. */
 export const WINDOW_SHORT_LOG_EVERY_MS = 3_600_000;
-/** Pause before a partition that another worker took is opened again, where it still belongs here. */
-export const REOPEN_PAUSE_MS = 200;
-/** Pause before a process that runs partitions opens those of another one. */
-export const TAKE_OVER_PAUSE_MS = 200;
 /** Workers that share a log: each hears all others. */
 export const WORKERS_MAX = 16;
 /** Budget of asking a worker that leaves what it serves. */
@@ -74,16 +72,23 @@ export const LIST_TIMEOUT_MS = 1_000;
 export const HAND_OVER_SHARE = 0.5;
 /** A partition that is released: what has been appended here gets its results within this time, or its calls end with unknown outcomes. */
 export const RELEASE_DRAIN_MS = 1_000;
-/** Longest wait for another worker's release; the drain there fits in. */
-export const RELEASE_TIMEOUT_MS = 2_000;
-/** A partition that belongs to another worker now is served here so long until that asks for it. */
-export const RELEASE_WAIT_MS = 2_000;
 /** After a release this worker does not take the partition back, though it thinks that it owns it, unless the other one fails: opinions spread in less. */
 export const RELEASE_HOLD_MS = 5_000;
-/** Longest answer to a worker that leaves: the takeover of what falls to this one. */
-export const LEAVE_WAIT_MS = 4_000;
-/** Pause between two looks whether a worker that was called has failed. */
-export const PEER_POLL_MS = 50;
+/** A partition that belongs to another worker now is served here so long until that asks for it. */
+export const RELEASE_WAIT_MS = 2_000;
+/** How partitions move between workers. */
+export const UNIT_TIMES: UnitTimes = {
+  releaseMs: RELEASE_WAIT_MS,
+  lostOpeningMs: 0,
+  lostServingMs: 0,
+  drainMs: RELEASE_DRAIN_MS,
+  releaseTimeoutMs: 2_000,
+  holdMs: RELEASE_HOLD_MS,
+  againMs: 200,
+  // At a node's death its transactions are taken over in the same process, and they have a quarter of a second.
+  takeOverPauseMs: 200,
+  leaveMs: 4_000,
+};
 /** A call waits so long, and not beyond its deadline, for a partition that is on its way to another worker. */
 export const ROUTE_WAIT_MS = 10_000;
 /** Pause before another worker is looked for, after one has refused a call that was passed on to it. */

@@ -1,6 +1,6 @@
 // Which gateway recovers the epochs of a dead one: the first that works of those that the placement names for it.
 import type { Membership } from "@concord/failure-detection";
-import { Owners, place, type Member } from "@concord/ownership";
+import { fixedLists, foundingList, Owners, place, type Member } from "@concord/ownership";
 import type { Environment } from "@concord/runtime";
 
 /** The gateways that share rows and blobs, by the names under which they write their epochs. */
@@ -16,7 +16,10 @@ export function epochOwners({ membership, members }: Peers, nodeName: string, { 
   const before = new Map(names.map((name) => [name, [name]]));
   const placement = place(names, members, { ranks: members.length, before });
   const view = { version: 1n, members, placement };
-  return new Owners({ membership, nameAt: (member) => members[member]?.name, nodeName, view, clock, log });
+  // Gateways do not call each other: their epochs are fenced at the data store.
+  const listed = foundingList(members.map((member) => ({ ...member, address: "" })));
+  const lists = fixedLists(listed, nodeName, { clock, log });
+  return new Owners({ membership, lists, nodeName, view: () => view, clock, log });
 }
 
 /** Since when the gateway is gone, if this one is to recover its epochs. */

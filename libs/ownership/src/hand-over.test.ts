@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
-import { askedToRelease, servingMember, tenureDecision, type Opinions, type Tenure, type View } from "./index.ts";
+import { askedToRelease, servingMember, tenureDecision, type Opinions, type TenureFacts, type View } from "./index.ts";
 
 const NAMES = ["a", "b", "c", "d"];
 const VIEW: View = {
@@ -42,17 +42,24 @@ test("[TX17] release: any opinions: who serves by the opinions of before is aske
 });
 
 test("[TX17] tenure: one decision for each row of the README's table (I8)", () => {
-  const tenure = (isServed: boolean, works: boolean, isOwner: boolean, unownedMs = 0): Tenure => {
-    return { isServed, works, isOwner, unownedMs, releaseWaitMs: 10 };
-  };
-  const decide = (...given: Parameters<typeof tenure>): string => tenureDecision(tenure(...given));
-  assert.equal(decide(false, true, true), "take");
-  assert.equal(decide(true, true, true), "keep");
-  assert.equal(decide(true, true, false, 9), "await-release");
-  assert.equal(decide(true, true, false, 10), "hand-over");
-  assert.deepEqual([decide(true, false, true), decide(true, false, false)], ["end", "end"]);
-  assert.deepEqual(
-    [decide(false, false, true), decide(false, true, false), decide(false, false, false)],
-    ["nothing", "nothing", "nothing"],
-  );
+  const waits = { releaseMs: 10, lostOpeningMs: 3, lostServingMs: 5 };
+  const decide = (stage: TenureFacts["stage"], facts: Partial<TenureFacts> = {}): string =>
+    tenureDecision({ stage, works: true, isOwner: false, unownedMs: 0, lostMs: undefined, ...facts }, waits);
+  assert.equal(decide("closed", { isOwner: true }), "take");
+  assert.deepEqual([decide("closed"), decide("closed", { works: false, isOwner: true })], ["nothing", "nothing"]);
+  for (const works of [true, false]) {
+    assert.deepEqual([decide("opening", { works, isOwner: true }), decide("serving", { works, isOwner: true })], ["keep", "keep"]);
+    assert.equal(decide("opening", { works }), "end");
+    assert.deepEqual(
+      [decide("serving", { works, unownedMs: 9 }), decide("serving", { works, unownedMs: 10 })],
+      ["await-release", "hand-over"],
+    );
+  }
+  for (const [stage, waitMs] of [
+    ["opening", 3],
+    ["serving", 5],
+  ] as const) {
+    assert.equal(decide(stage, { works: false, unownedMs: 20, lostMs: waitMs - 1 }), "keep");
+    assert.equal(decide(stage, { works: false, lostMs: waitMs }), "end");
+  }
 });

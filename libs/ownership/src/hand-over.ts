@@ -24,17 +24,25 @@ export function askedToRelease(view: View, unit: string, self: string, { failed,
   return [...before.filter((name) => leaving(name)), ...others.filter((name) => !failed(name))];
 }
 
-export interface Tenure {
-  /** The unit is served here, or on its way here. */
-  readonly isServed: boolean;
+/** How long a member waits before it ends what it should not serve; each in milliseconds. */
+export interface TenureWaits {
+  /** For the member that is to have the unit to ask for it; infinite: until it does. */
+  readonly releaseMs: number;
+  /** For a verdict of its own loss to pass: while it opens the unit, and while it serves. */
+  readonly lostOpeningMs: number;
+  readonly lostServingMs: number;
+}
+
+export interface TenureFacts {
+  readonly stage: "closed" | "opening" | "serving";
   /** A majority hears this member, and its lease holds. */
   readonly works: boolean;
   /** The view and the opinions give the unit to this member. */
   readonly isOwner: boolean;
-  /** For how long the unit has been served here without being this member's. */
+  /** Time for which the unit has been served here without being this member's. */
   readonly unownedMs: number;
-  /** For so long a member waits until it is asked for a unit. */
-  readonly releaseWaitMs: number;
+  /** Time since a majority lost this member; undefined: it has not. */
+  readonly lostMs: number | undefined;
 }
 
 export type TenureDecision =
@@ -43,16 +51,18 @@ export type TenureDecision =
   | "keep"
   /** Serves on: the member that is to have the unit asks for it. */
   | "await-release"
-  /** No asking came: what is in flight ends, then the unit is left. */
+  /** No request came: what is in flight ends, then the unit is left. */
   | "hand-over"
-  /** At once: another member may have raised the epoch already. */
+  /** At once: another member may have raised the epoch already, or is about to. */
   | "end"
   | "nothing";
 
 /** What a member does about a unit now (I8). */
-export function tenureDecision({ isServed, works, isOwner, unownedMs, releaseWaitMs }: Tenure): TenureDecision {
-  if (!isServed) return works && isOwner ? "take" : "nothing";
-  if (!works) return "end";
+export function tenureDecision({ stage, works, isOwner, unownedMs, lostMs }: TenureFacts, waits: TenureWaits): TenureDecision {
+  if (stage === "closed") return works && isOwner ? "take" : "nothing";
+  if (lostMs !== undefined) return lostMs < (stage === "opening" ? waits.lostOpeningMs : waits.lostServingMs) ? "keep" : "end";
   if (isOwner) return "keep";
-  return unownedMs < releaseWaitMs ? "await-release" : "hand-over";
+  // Nothing is in flight yet, and two that raise the epoch would fence each other.
+  if (stage === "opening") return "end";
+  return unownedMs < waits.releaseMs ? "await-release" : "hand-over";
 }

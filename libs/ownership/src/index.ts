@@ -1,7 +1,9 @@
 export { place, type Member, type Placement, type PlacementOptions, type Ranks } from "./placement.ts";
 export { dutyOf, newerView, nextView, servingMember, type Duty, type View } from "./view.ts";
 export { Owners, type OwnersOptions } from "./owners.ts";
-export { askedToRelease, tenureDecision, type Opinions, type Tenure, type TenureDecision } from "./hand-over.ts";
+export { askedToRelease, tenureDecision, type Opinions, type TenureDecision, type TenureFacts, type TenureWaits } from "./hand-over.ts";
+export type { Ended, Tenure, Unit } from "./unit.ts";
+export { Units, type HandOverPeers, type UnitsOptions, type UnitTimes } from "./units.ts";
 export {
   assignable,
   byPlace,
@@ -14,5 +16,5 @@ export {
   type ListStep,
   type RecordedList,
 } from "./recorded-list.ts";
-export { MemberLists, type MemberListsOptions } from "./member-lists.ts";
+export { fixedLists, MemberLists, type MemberListsOptions } from "./member-lists.ts";
 export { LIST_READ_EVERY_MS } from "./limits.ts";

@@ -171,6 +171,26 @@ export class MemberLists<L extends RecordedList> {
   }
 }
 
+/** The configured members, for as long as they run. */
+export function fixedLists<L extends RecordedList>(
+  configured: L,
+  nodeName: string,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): MemberLists<L> {
+  const read = async (): Promise<undefined> => undefined;
+  return new MemberLists({
+    configured,
+    nodeName,
+    clock,
+    log,
+    read,
+    membership: undefined,
+    noun: "workers",
+    addCommand: "",
+    onFailed: () => undefined,
+  });
+}
+
 function placeOf({ members }: RecordedList, nodeName: string): number | undefined {
   return members.find(({ name }) => name === nodeName)?.place;
 }

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Membership, MembershipChange } from "@concord/failure-detection";
 import { silentLog } from "@concord/runtime";
-import { Owners, place } from "./index.ts";
+import { fixedLists, foundingList, Owners, place } from "./index.ts";
+import { VirtualTime } from "./test/virtual-time.ts";
 
-const MEMBERS = ["a", "b", "c"].map((name) => ({ name, datacenter: name }));
+const MEMBERS = ["a", "b", "c"].map((name) => ({ name, datacenter: name, address: `${name}:1` }));
 
 function fixture(): {
   owners: Owners;
@@ -22,11 +23,14 @@ function fixture(): {
   };
   const placement = place(["u0", "u1", "u2"], MEMBERS, { ranks: 3, before: new Map([["u0", ["a", "b", "c"]]]) });
   const view = { version: 1n, members: MEMBERS, placement };
-  const nameAt = (member: number): string | undefined => MEMBERS[member]?.name;
-  const owners = new Owners({ membership, nameAt, nodeName: "b", view, clock: { monotonicMs: () => clock.ms }, log: silentLog });
+  const lists = fixedLists(foundingList(MEMBERS), "b", { clock: new VirtualTime(), log: silentLog });
+  const owners = new Owners({ membership, lists, nodeName: "b", view: () => view, clock: { monotonicMs: () => clock.ms }, log: silentLog });
   void owners.start(() => (changes += 1));
   return { owners, tell: (change) => tell(change), clock, changes: () => changes };
 }
+
+const asked = (owners: Owners): readonly string[] => owners.askedToRelease("u0", true).map(({ address }) => address);
+const isPresent = (owners: Owners, name: string): boolean => owners.present.some((member) => member.name === name);
 
 test("[TX17] owners: gone or stuck: the next rank owns the unit; back: the first again", () => {
   const { owners, tell, clock, changes } = fixture();
@@ -61,15 +65,17 @@ test("[TX14] owners: this member is joining, lost, or its lease has ended: it ow
 test("[TX17] owners: a member leaves: the next rank owns its units and asks it to release them; gone or back, it does not leave any more", () => {
   const { owners, tell } = fixture();
   tell({ kind: "self", verdict: "works" });
-  assert.deepEqual([owners.owns("u0"), owners.follows("u0")], [false, true]);
+  assert.deepEqual([owners.owns("u0"), owners.follows("u0")], [false, false], "it has not heard a yet");
+  tell({ kind: "verdict", member: 0, verdict: "works" });
+  assert.equal(owners.follows("u0"), true);
   owners.left("a");
-  assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0"), owners.isPresent("a"), owners.hasFailed("a")], ["b", true, false, false]);
-  assert.deepEqual(owners.askedToRelease("u0", true), ["a"]);
+  assert.deepEqual([owners.ownerOf("u0"), owners.owns("u0"), isPresent(owners, "a"), owners.hasFailed("a")], ["b", true, false, false]);
+  assert.deepEqual(asked(owners), ["a:1"]);
   owners.returned("a");
-  assert.deepEqual([owners.owns("u0"), owners.isPresent("a")], [false, true]);
+  assert.deepEqual([owners.owns("u0"), isPresent(owners, "a")], [false, true]);
   owners.left("a");
   tell({ kind: "verdict", member: 0, verdict: "gone" });
-  assert.deepEqual([owners.owns("u0"), owners.askedToRelease("u0", true)], [true, []]);
+  assert.deepEqual([owners.owns("u0"), asked(owners)], [true, []]);
   tell({ kind: "verdict", member: 0, verdict: "works" });
   assert.equal(owners.ownerOf("u0"), "a", "its next life has not left");
 });
@@ -82,4 +88,27 @@ test("[TX17] owners: this member leaves: it owns nothing, another does; one that
   assert.equal(owners.owns("u0"), true);
   owners.left("b");
   assert.deepEqual([owners.owns("u0"), owners.ownerOf("u0"), owners.works], [false, "c", true]);
+});
+
+test("[TX14] owners: losses are counted, and each verdict is passed on with its subject", async () => {
+  const told: string[] = [];
+  let tell: (change: MembershipChange) => void = () => assert.fail("not started");
+  const membership: Membership = {
+    start: async (onChange) => void (tell = onChange),
+    leaseEndMs: () => Number.POSITIVE_INFINITY,
+    stop: async () => {},
+  };
+  const clock = new VirtualTime();
+  const lists = fixedLists(foundingList(MEMBERS), "b", { clock, log: silentLog });
+  const view = { version: 1n, members: MEMBERS, placement: place(["u0"], MEMBERS, { ranks: 3 }) };
+  const onVerdict = (about: string, verdict: string): void => void told.push(`${about} ${verdict}`);
+  const owners = new Owners({ membership, lists, nodeName: "b", view: () => view, clock, log: silentLog, onVerdict });
+  await owners.start(() => undefined);
+  tell({ kind: "self", verdict: "works" });
+  tell({ kind: "verdict", member: 2, verdict: "gone" });
+  tell({ kind: "verdict", member: 7, verdict: "gone" });
+  assert.deepEqual([owners.losses, owners.lostMs], [0, undefined]);
+  tell({ kind: "self", verdict: "lost" });
+  await clock.advance(30);
+  assert.deepEqual([owners.losses, owners.lostMs, told], [1, 30, ["b works", "c gone", "b lost"]]);
 });

@@ -5,7 +5,7 @@ import type { InputResult, PartitionWorker } from "@concord/dedup";
 import { MemoryMessageLog } from "@concord/port-contracts";
 import { ConcordError, silentMetrics } from "@concord/runtime";
 import { ROUTE_AGAIN_MS, ROUTE_WAIT_MS } from "../limits.ts";
-import type { Worker } from "../partitions/ownership.ts";
+import type { Worker } from "../partitions/partitions.ts";
 import { ManualClock, settle } from "../test/worker-fixture.ts";
 import type { CheckedMessage } from "./check-message.ts";
 import { Ingest, type Forward, type IngestCall, type IngestResult } from "./ingest.ts";

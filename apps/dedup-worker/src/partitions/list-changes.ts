@@ -1,8 +1,7 @@
 import { DETECTION_LIMITS } from "@concord/failure-detection";
-import { nextListStep, type ListChange, type ListStep, type MemberLists } from "@concord/ownership";
+import { nextListStep, type ListChange, type ListStep, type MemberLists, type Owners } from "@concord/ownership";
 import { LIST_TIMEOUT_MS, WORKERS_MAX } from "../limits.ts";
 import { placedFrom, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
-import type { Ownership } from "./ownership.ts";
 import type { WorkerPeers } from "./peers.ts";
 
 export interface ListChangesOptions {
@@ -30,16 +29,16 @@ export class ListChanges {
   }
 
   /** Takes the next step of the change if it may be taken now. Rejects when the list cannot be read, or it is not known whether it was written. */
-  async step(change: ListChange, ownership: Ownership, served: number): Promise<ListChanged> {
+  async step(change: ListChange, owners: Owners, served: number): Promise<ListChanged> {
     const { lists, stored } = this.#options;
     await lists.refresh();
     const list = lists.current;
-    const servesNothing = change.kind === "remove" && (await this.#servesNothing(change.name, ownership, served));
+    const servesNothing = change.kind === "remove" && (await this.#servesNothing(change.name, owners, served));
     const step = nextListStep(list, change, {
       sinceWrittenMs: lists.sinceReadMs,
       nextListAfterMs: DETECTION_LIMITS.nextListAfterMs,
       placesMax: WORKERS_MAX,
-      works: (name) => ownership.hears(name),
+      works: (name) => owners.hears(name),
       servesNothing,
     });
     if (step.kind !== "write") return { step, list };
@@ -50,14 +49,14 @@ export class ListChanges {
   }
 
   /** The worker itself says so; or it does not answer, and nothing hears it: its lease has ended. */
-  async #servesNothing(name: string, ownership: Ownership, served: number): Promise<boolean> {
+  async #servesNothing(name: string, owners: Owners, served: number): Promise<boolean> {
     const { lists, peers, nodeName } = this.#options;
     if (name === nodeName) return served === 0;
     const address = lists.current.members.find((member) => member.name === name)?.address;
     if (address === undefined) return false;
     return peers.served(address, LIST_TIMEOUT_MS).then(
       (partitions) => partitions === 0,
-      () => ownership.works && !ownership.hears(name),
+      () => owners.works && !owners.hears(name),
     );
   }
 }

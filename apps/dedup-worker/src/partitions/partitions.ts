@@ -1,29 +1,22 @@
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
-import { tenureDecision } from "@concord/ownership";
+import { Units, type HandOverPeers, type ListedMember, type Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
-import { ConcordError, sleep, toConcordError, unreachable, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
-import {
-  GAUGE_INTERVAL_MS,
-  LEAVE_WAIT_MS,
-  PEER_POLL_MS,
-  RELEASE_HOLD_MS,
-  RELEASE_TIMEOUT_MS,
-  RELEASE_WAIT_MS,
-  REOPEN_PAUSE_MS,
-  TAKE_OVER_PAUSE_MS,
-} from "../limits.ts";
-import type { Ownership, Worker } from "./ownership.ts";
+import { assert, ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { GAUGE_INTERVAL_MS, UNIT_TIMES } from "../limits.ts";
+import { partitionOfUnit, unitOf } from "../store/worker-list.ts";
 import { InputWatch } from "./input-watch.ts";
 import { isFull, outputRefusal } from "./output-limit.ts";
-import type { HandOverPeers } from "./peers.ts";
-import { Slot } from "./slot.ts";
+import { PartitionUnit } from "./partition-unit.ts";
 import { WindowWatch } from "./window-watch.ts";
+
+/** One of the workers that share a log. */
+export type Worker = Pick<ListedMember, "name" | "address" | "datacenter">;
 
 export interface PartitionsOptions {
   readonly count: number;
   /** A worker for one tenure of a partition. */
   readonly open: (partition: number) => PartitionWorker;
-  readonly ownership: Ownership;
+  readonly owners: Owners;
   readonly peers: HandOverPeers;
   readonly messages: MessageLog;
   readonly clock: Clock;
@@ -33,24 +26,25 @@ export interface PartitionsOptions {
   readonly windowMaxAgeMs: number;
 }
 
-/** The workers of the partitions that this process serves. One that stopped leaves the others alone (I3). */
+/** The workers of the partitions that this process serves, calls for the others, and figures. One that stopped leaves the others alone (I3). */
 export class Partitions {
   readonly #options: PartitionsOptions;
-  readonly #slots: readonly Slot[];
+  readonly #units: Units<PartitionUnit>;
+  readonly #partitions: readonly number[];
   readonly #windows: WindowWatch;
   readonly #inputs: InputWatch;
-  readonly #timers = new Set<Timer>();
   /** Partitions whose output is full: the log says so once. */
   readonly #full = new Set<number>();
+  #timer: Timer | undefined;
   #isStopped = false;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
     this.#windows = new WindowWatch(options);
     this.#inputs = new InputWatch(options);
-    this.#slots = Array.from({ length: options.count }, (_, partition) => {
-      return new Slot({ ...options, partition, onStopped: (slot, worker, reason) => this.#onStopped(slot, worker, reason) });
-    });
+    this.#partitions = Array.from({ length: options.count }, (_, partition) => partition);
+    const tenure = (name: string): PartitionUnit => new PartitionUnit({ ...options, worker: options.open(partitionOfUnit(name)) });
+    this.#units = new Units({ ...options, tenure, times: UNIT_TIMES, noun: "partition" });
   }
 
   /**
@@ -58,13 +52,14 @@ export class Partitions {
    * they were.
    */
   get ready(): boolean {
-    const { messages, ownership } = this.#options;
-    const isWell = ({ partition, worker }: Slot): boolean => {
-      if (worker === undefined) return !ownership.owns(partition);
+    const { messages, owners } = this.#options;
+    const isWell = (partition: number): boolean => {
+      const worker = this.#served(partition);
+      if (worker === undefined) return !owners.owns(unitOf(partition));
       if (outputRefusal(messages, partition) !== undefined) return false;
       return worker.state.kind === "running" || worker.state.kind === "rebuilding";
     };
-    return ownership.works && messages.topicFault === undefined && this.#slots.every(isWell);
+    return owners.works && messages.topicFault === undefined && this.#partitions.every(isWell);
   }
 
   /**
@@ -72,25 +67,25 @@ export class Partitions {
    * processes each opens what it owns, from now on and whenever that changes.
    */
   async start(): Promise<void> {
-    const { ownership, log } = this.#options;
-    await ownership.start((isNewList) => this.#changed(isNewList));
-    if (ownership.isShared) this.#reconcile();
-    else {
-      const started = await Promise.allSettled(this.#slots.map((slot) => this.#open(slot)));
-      const failures = started.flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
-      if (failures.length === this.#slots.length) throw failures[0]!;
-      log.info("partitions run", { running: this.#slots.length - failures.length, stopped: failures.length });
+    const { log } = this.#options;
+    await this.#units.start();
+    const started = Promise.allSettled(this.#partitions.map((partition) => this.#units.add(unitOf(partition))));
+    if (!this.isShared) {
+      const failures = (await started).flatMap((outcome) => (outcome.status === "rejected" ? [toConcordError(outcome.reason)] : []));
+      if (failures.length === this.#partitions.length) throw failures[0]!;
+      log.info("partitions run", { running: this.#partitions.length - failures.length, stopped: failures.length });
     }
     await this.#measure();
   }
 
   /** NOT_OWNER with the owner's address when another process has it; STARTING when it is on its way here. */
   worker(partition: number): PartitionWorker {
-    const { worker } = this.#slot(partition);
+    this.#checkPartition(partition);
+    const worker = this.#served(partition);
     if (worker !== undefined) return worker;
-    const { ownership } = this.#options;
-    if (ownership.owns(partition)) throw new ConcordError("STARTING", `partition ${partition} is being opened`);
-    const owner = ownership.ownerOf(partition);
+    const { owners } = this.#options;
+    if (owners.owns(unitOf(partition))) throw new ConcordError("STARTING", `partition ${partition} is being opened`);
+    const owner = this.#ownerOf(partition);
     const metadata = owner === undefined ? {} : { owner: owner.name, address: owner.address };
     const where = owner === undefined ? "another worker" : `${owner.name} at ${owner.address}`;
     throw new ConcordError("NOT_OWNER", `partition ${partition} is served by ${where}`, {
@@ -101,17 +96,20 @@ export class Partitions {
 
   /** Several workers share the log: a partition may be on its way from one to another. */
   get isShared(): boolean {
-    return this.#options.ownership.isShared;
+    return !this.#options.owners.isAlone;
   }
 
   /** Resolves when the partition is open here or closed; undefined: it is one of both. Never rejects. */
   moving(partition: number): Promise<void> | undefined {
-    return this.#slot(partition).moving;
+    this.#checkPartition(partition);
+    return this.#units.moving(unitOf(partition));
   }
 
   /** A call appends to an open partition and waits for its results; it ends when the answer is called. A release waits for it. */
   enter(partition: number): () => void {
-    return this.#slot(partition).enter();
+    const tenure = this.#units.tenure(unitOf(partition));
+    assert(tenure.kind === "serving", "a call enters an open partition");
+    return tenure.unit.enter();
   }
 
   /** PARTITION_STOPPED with the reason when it does not work. */
@@ -124,10 +122,10 @@ export class Partitions {
 
   /** The worker to pass a call on to; undefined: this one is to decide it. */
   otherOwner(partition: number): Worker | undefined {
-    const { ownership } = this.#options;
-    if (!ownership.isShared || this.#slots[partition]?.worker !== undefined || ownership.owns(partition)) return undefined;
-    const owner = ownership.ownerOf(partition);
-    return owner === undefined || owner.name === ownership.self ? undefined : owner;
+    const { owners } = this.#options;
+    if (!this.isShared || this.#served(partition) !== undefined || owners.owns(unitOf(partition))) return undefined;
+    const owner = this.#ownerOf(partition);
+    return owner?.name === owners.self ? undefined : owner;
   }
 
   /** In the order of `ids`, which are the source's. `ask`: at the worker that owns their partition. */
@@ -136,7 +134,7 @@ export class Partitions {
     source: string | undefined,
     ask: ((owner: Worker, ids: readonly Uint8Array[]) => Promise<readonly boolean[]>) | undefined,
   ): Promise<readonly boolean[]> {
-    const places = ids.map((id) => partitionOfId(id, this.#slots.length));
+    const places = ids.map((id) => partitionOfId(id, this.#options.count));
     const wanted = [...new Set(places)].map((partition) => {
       const owner = ask === undefined ? undefined : this.otherOwner(partition);
       const worker = owner === undefined ? this.working(partition) : undefined;
@@ -156,205 +154,57 @@ export class Partitions {
 
   /** Of those that this process has. */
   statistics(): Promise<readonly PartitionStatistics[]> {
-    return Promise.all(this.#slots.flatMap(({ worker }) => (worker === undefined ? [] : [worker.statistics()])));
+    return Promise.all(this.#partitions.flatMap((partition) => this.#served(partition)?.statistics() ?? []));
   }
 
-  /**
-   * Another worker is about to stop: its partitions are for the next of their ranks, who asks it to release them. Resolves when this one serves what
-   * falls to it, or after LEAVE_WAIT_MS. MALFORMED_REQUEST: the list does not have it.
-   */
-  async left(name: string): Promise<void> {
-    await this.#checkOther(name);
-    this.#options.ownership.left(name);
-    for (const slot of this.#slots) if (slot.released?.to === name) slot.released = undefined;
-    this.#reconcile();
-    const opened = Promise.all(this.#slots.flatMap(({ moving }) => moving ?? []));
-    await this.#within(opened, LEAVE_WAIT_MS);
+  /** Another worker is about to stop (see `Units.left`). */
+  left(name: string): Promise<void> {
+    return this.#units.left(name);
   }
 
-  /**
-   * The worker `to` is to serve the partition, by this version of the list. Resolves when this one does not any more, and all that it had appended is
-   * processed (I7). By a newer list the partition may be another's: nothing is released then. Answers the version known here. MALFORMED_REQUEST: the
-   * list does not have `to`.
-   */
-  async release(partition: number, to: string, listVersion: number): Promise<number> {
-    const { clock, log, ownership } = this.#options;
-    const slot = this.#slot(partition);
-    if (ownership.listVersion < listVersion) await this.#refresh();
-    await this.#checkOther(to);
-    if (ownership.listVersion > listVersion) return ownership.listVersion;
-    ownership.returned(to);
-    slot.released = { to, untilMs: clock.monotonicMs() + RELEASE_HOLD_MS, works: !ownership.hasFailed(to) };
-    this.#later(RELEASE_HOLD_MS, () => this.#reconcile());
-    if (slot.isServed) log.info("a partition is handed over", { partition, to });
-    await slot.end(true);
-    return ownership.listVersion;
+  /** The worker `to` is to serve the partition (see `Units.release`): all that was appended here is processed before (I7). */
+  release(partition: number, to: string, listVersion: number): Promise<number> {
+    this.#checkPartition(partition);
+    return this.#units.release(unitOf(partition), to, listVersion);
   }
 
   /** How many partitions are open here, on their way here or on their way out. */
   get served(): number {
-    return this.#slots.filter(({ isClosed }) => !isClosed).length;
+    return this.#units.served;
   }
 
-  /**
-   * A planned stop: the others learn that this worker leaves, and take its partitions over one by one while it goes on to serve those not yet asked
-   * for. Resolves when those that live serve them; at most after `graceMs`.
-   */
-  async handOver(graceMs: number): Promise<void> {
-    const { ownership, peers } = this.#options;
-    const others = ownership.present;
-    if (!ownership.works || others.length === 0 || graceMs === 0) return;
-    ownership.left(ownership.self);
-    this.#reconcile();
-    const answered = others.map((worker) => this.#untilAnswered(worker, peers.leave(worker.address, graceMs)));
-    await this.#within(Promise.all(answered), graceMs);
+  /** A planned stop (see `Units.handOver`). */
+  handOver(graceMs: number): Promise<void> {
+    return this.#units.handOver(graceMs);
   }
 
   /** After the batches in flight. Never rejects. */
   async stop(): Promise<void> {
-    const { ownership, log } = this.#options;
     this.#isStopped = true;
-    for (const timer of this.#timers) timer.cancel();
-    await ownership.stop().catch((thrown: unknown) => log.warn("the membership did not stop well", { reason: String(thrown) }));
-    await Promise.all(this.#slots.map((slot) => slot.end(false)));
+    this.#timer?.cancel();
+    await this.#units.stop();
   }
 
-  /** What another process had is opened after a pause when this one serves already: at a node's death its transactions are taken over in the same process, and they have a quarter of a second. */
-  #changed(isNewList: boolean): void {
-    const { ownership } = this.#options;
-    for (const slot of this.#slots) {
-      if (isNewList) {
-        // By another list any other may have served until now; and the worker that it was released to need not be its owner any more.
-        slot.follows = false;
-        if (slot.released !== undefined && !ownership.hasFailed(slot.released.to)) slot.released = undefined;
-      }
-      if (!ownership.owns(slot.partition)) slot.follows = ownership.follows(slot.partition);
-      if (slot.released !== undefined && !ownership.hasFailed(slot.released.to)) slot.released.works = true;
-    }
-    const served = this.#slots.filter(({ isServed }) => isServed);
-    for (const slot of served) this.#settle(slot);
-    if (served.length === 0) this.#reconcile();
-    else this.#later(TAKE_OVER_PAUSE_MS, () => this.#reconcile());
+  /** The worker of the present tenure, while it takes calls or is about to. */
+  #served(partition: number): PartitionWorker | undefined {
+    const tenure = this.#units.tenure(unitOf(partition));
+    return tenure.kind === "opening" || tenure.kind === "serving" ? tenure.unit?.worker : undefined;
   }
 
-  #reconcile(): void {
-    for (const slot of this.#slots) this.#settle(slot);
+  #ownerOf(partition: number): Worker | undefined {
+    const { owners } = this.#options;
+    return owners.member(owners.ownerOf(unitOf(partition)));
   }
 
-  /** By the table in the README of libs/ownership. */
-  #settle(slot: Slot): void {
-    if (this.#isStopped || (!slot.isClosed && !slot.isServed)) return;
-    const { clock, log, ownership } = this.#options;
-    const { partition, isServed } = slot;
-    const nowMs = clock.monotonicMs();
-    const isOwner = ownership.owns(partition);
-    if (isOwner) slot.unownedSinceMs = undefined;
-    else if (isServed && slot.unownedSinceMs === undefined) {
-      slot.unownedSinceMs = nowMs;
-      this.#later(RELEASE_WAIT_MS, () => this.#settle(slot));
-    }
-    const unownedMs = nowMs - (slot.unownedSinceMs ?? nowMs);
-    const decision = tenureDecision({ isServed, works: ownership.works, isOwner, unownedMs, releaseWaitMs: RELEASE_WAIT_MS });
-    switch (decision) {
-      case "take":
-        if (!this.#isHeld(slot))
-          void this.#open(slot).then(
-            () => this.#settle(slot),
-            () => undefined,
-          );
-        return;
-      case "hand-over":
-      case "end":
-        log.info("a partition belongs to another worker now", { partition });
-        void slot.end(decision === "hand-over").then(() => this.#settle(slot));
-        return;
-      case "keep":
-      case "await-release":
-      case "nothing":
-        return;
-      default:
-        unreachable(decision);
-    }
+  #checkPartition(partition: number): void {
+    const { count } = this.#options;
+    if (partition < 0 || partition >= count) throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${count}`);
   }
 
-  /** Resolves when it runs, or is not to be opened any more. */
-  async #open(slot: Slot): Promise<void> {
-    const { ownership } = this.#options;
-    const { partition } = slot;
-    const ask = async (): Promise<void> => {
-      // One that knows a newer list has released nothing: by that one it is asked again.
-      for (let version = -1; version < ownership.listVersion && ownership.owns(partition);) {
-        version = ownership.listVersion;
-        await Promise.all(ownership.askedToRelease(partition, slot.follows).map((worker) => this.#askRelease(partition, worker)));
-      }
-    };
-    const mayOpen = (): boolean => !this.#isStopped && ownership.owns(partition) && !this.#isHeld(slot);
-    await slot.open(ask, mayOpen);
-  }
-
-  #isHeld({ released }: Slot): boolean {
-    const { clock, ownership } = this.#options;
-    return released !== undefined && clock.monotonicMs() < released.untilMs && !(released.works && ownership.hasFailed(released.to));
-  }
-
-  /** Only calls gain by it: whatever the other one answers, or none, the epoch decides (DDD4). */
-  #askRelease(partition: number, worker: Worker): Promise<void> {
-    const { ownership, peers } = this.#options;
-    const request = { partition, listVersion: ownership.listVersion };
-    const released = peers.release(worker.address, request, RELEASE_TIMEOUT_MS).then(async (version) => {
-      if (version > ownership.listVersion) await this.#refresh();
-    });
-    return this.#untilAnswered(worker, released);
-  }
-
-  /** The other worker has answered in whatever way, or is called gone. */
-  async #untilAnswered({ name }: Worker, call: Promise<void>): Promise<void> {
-    const { clock, log, ownership } = this.#options;
-    const over = new AbortController();
-    const answered = call
-      .catch((thrown: unknown) => log.debug("a call to another worker failed", { name, reason: toConcordError(thrown).message }))
-      .finally(() => over.abort());
-    while (!over.signal.aborted && !this.#isStopped && !ownership.hasFailed(name)) {
-      await Promise.race([answered, sleep(clock, PEER_POLL_MS, over.signal)]);
-    }
-  }
-
-  async #within(work: Promise<unknown>, ms: number): Promise<void> {
-    const over = new AbortController();
-    await Promise.race([work.finally(() => over.abort()), sleep(this.#options.clock, ms, over.signal)]);
-  }
-
-  /** Fenced by another owner, it is opened again if it still belongs here: after a pause, since two that disagree would fence each other. */
-  #onStopped(slot: Slot, worker: PartitionWorker, reason: ConcordError): void {
-    const { metrics, ownership } = this.#options;
-    metrics.gauge("dedup_partition_running", 0, { partition: String(slot.partition) });
-    if (!ownership.isShared || reason.metadata["code"] !== "NOT_OWNER" || this.#isStopped || slot.worker !== worker) return;
-    void this.#leaveFenced(slot);
-  }
-
-  async #leaveFenced(slot: Slot): Promise<void> {
-    const { log } = this.#options;
-    const { partition } = slot;
-    // Another one serves it: the next opening here asks for it.
-    slot.follows = false;
-    log.info("a partition belongs to another worker now", { partition });
-    await slot.end(false);
-    await this.#refresh();
-    // Whatever failed: nothing else may ever ask for a partition whose owner stays the same.
-    this.#later(REOPEN_PAUSE_MS, () => this.#reconcile());
-  }
-
-  /** One that was added just now may be in a list that is not read yet. */
-  async #checkOther(name: string): Promise<void> {
-    const { ownership } = this.#options;
-    if (!ownership.isOther(name)) await this.#refresh();
-    if (!ownership.isOther(name)) throw new ConcordError("MALFORMED_REQUEST", `${name} is none of the other workers`);
-  }
-
-  /** Goes by the newest list, if it can be read. */
   /** Where messages are refused, no publication ages the window: it ages here, and with it goes output. */
-  async #measureOutput({ partition, worker }: Slot): Promise<void> {
+  async #measureOutput(partition: number): Promise<void> {
     const { log, messages, metrics } = this.#options;
+    const worker = this.#served(partition);
     const use = worker === undefined ? undefined : messages.outputUse?.(partition);
     if (use === undefined) return;
     const labels = { partition: String(partition) };
@@ -370,39 +220,18 @@ export class Partitions {
   }
 
   /** Whether messages come or not: a crash reads again what a few seconds brought, which an engine with a retention of its own still has. */
-  async #flush({ partition, worker }: Slot): Promise<void> {
+  async #flush(partition: number): Promise<void> {
     const { log } = this.#options;
-    await worker?.flush().catch((thrown: unknown) => log.warn("the window is not written down", { partition, reason: String(thrown) }));
-  }
-
-  async #refresh(): Promise<void> {
-    const { log, ownership } = this.#options;
-    await ownership
-      .refresh()
-      .catch((thrown: unknown) => log.error("the list of workers cannot be read", { reason: toConcordError(thrown).message }));
-  }
-
-  #slot(partition: number): Slot {
-    const slot = this.#slots[partition];
-    if (slot !== undefined) return slot;
-    throw new ConcordError("PARTITION_UNKNOWN", `there is no partition ${partition} of ${this.#slots.length}`);
-  }
-
-  /** Not once it has stopped: a timer set then would never be cancelled. */
-  #later(delayMs: number, act: () => void): void {
-    if (this.#isStopped) return;
-    const timer = this.#options.clock.setTimer(delayMs, () => {
-      this.#timers.delete(timer);
-      act();
-    });
-    this.#timers.add(timer);
+    await this.#served(partition)
+      ?.flush()
+      .catch((thrown: unknown) => log.warn("the window is not written down", { partition, reason: String(thrown) }));
   }
 
   async #measure(): Promise<void> {
     const { log, messages, metrics } = this.#options;
-    for (const slot of this.#slots) {
-      await this.#measureOutput(slot);
-      await this.#flush(slot);
+    for (const partition of this.#partitions) {
+      await this.#measureOutput(partition);
+      await this.#flush(partition);
     }
     metrics.gauge("dedup_partitions_unread", messages.topicFault?.unreadPartitions ?? 0);
     try {
@@ -423,6 +252,7 @@ export class Partitions {
     } catch (thrown) {
       log.warn("statistics cannot be read", { reason: String(thrown) });
     }
-    this.#later(GAUGE_INTERVAL_MS, () => void this.#measure());
+    // A timer that is set after the stop would never be cancelled.
+    if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
   }
 }

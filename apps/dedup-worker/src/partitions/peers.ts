@@ -1,23 +1,14 @@
 // Calls of one worker to another: what belongs to a partition of that one, and planned hand-over.
 import { IngestService, WindowService, WorkerService, type Acknowledge, type IngestResult, type Message } from "@concord/protos-dedup";
 import { bearer, callUnary } from "@concord/rpc";
+import type { HandOverPeers } from "@concord/ownership";
 import type { Channel, Metadata, Span, Transport } from "@concord/runtime";
+import { partitionOfUnit } from "../store/worker-list.ts";
 
 export interface CallBudget {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   readonly span?: Span | undefined;
-}
-
-/** The other workers, as partners of a planned hand-over. A call that fails means that the other one has no part in it. */
-export interface HandOverPeers {
-  /** This worker leaves. Resolves when the one at the address serves what falls to it. */
-  leave(address: string, timeoutMs: number): Promise<void>;
-  /**
-   * Resolves when the worker at the address serves the partition no longer, with the version of the list of workers that it knows: by a newer one it
-   * released nothing.
-   */
-  release(address: string, request: { readonly partition: number; readonly listVersion: number }, timeoutMs: number): Promise<number>;
 }
 
 export interface WorkerPeersOptions {
@@ -72,10 +63,10 @@ export class WorkerPeers implements HandOverPeers {
 
   async release(
     address: string,
-    { partition, listVersion }: { readonly partition: number; readonly listVersion: number },
+    { unit, listVersion }: { readonly unit: string; readonly listVersion: number },
     timeoutMs: number,
   ): Promise<number> {
-    const request = { name: this.#options.nodeName, partition, listVersion };
+    const request = { name: this.#options.nodeName, partition: partitionOfUnit(unit), listVersion };
     const options = { timeoutMs, metadata: this.#asWorker };
     return (await callUnary(this.#channel(address), WorkerService.methods.Release, request, options)).listVersion;
   }

@@ -1,6 +1,6 @@
-import type { ListedMembership, Membership } from "@concord/failure-detection";
+import { ALONE, type ListedMembership, type Membership } from "@concord/failure-detection";
 import { addCommandOf, WORKER_LIST } from "@concord/member-lists";
-import { MemberLists } from "@concord/ownership";
+import { fixedLists, MemberLists, Owners } from "@concord/ownership";
 import { assert, type ConcordError, type Disk, type Environment } from "@concord/runtime";
 import { isListed, type DedupWorkerConfig } from "../config.ts";
 import type { SharedList } from "../context.ts";
@@ -8,9 +8,8 @@ import { FolderLists } from "../store/folder-lists.ts";
 import { kafkaConnection } from "../store/kafka-connection.ts";
 import { KafkaLists } from "../store/kafka-lists.ts";
 import { storedPlacement } from "../store/views.ts";
-import { foundingWorkers, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
+import { foundingWorkers, viewOf, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
 import { ListChanges } from "./list-changes.ts";
-import { openSharedOwnership } from "./ownership.ts";
 import type { WorkerPeers } from "./peers.ts";
 
 export interface SharedListHost {
@@ -18,6 +17,12 @@ export interface SharedListHost {
   readonly logDisk?: Disk;
   readonly kafkaCa?: string;
   readonly onFailed?: (cause: ConcordError) => void;
+}
+
+/** The one worker of its log. */
+export function soleOwner({ nodeName, listenAddress: address, partitions }: DedupWorkerConfig, { clock, log }: Environment): Owners {
+  const lists = fixedLists(foundingWorkers([{ name: nodeName, address, datacenter: "" }], partitions, undefined), nodeName, { clock, log });
+  return new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership: ALONE, clock, log });
 }
 
 /** The list of the workers that share a log, from its opening to the end of the process. */
@@ -62,9 +67,10 @@ export class SharedListPart {
       onFailed: onFailed ?? ((cause) => void Promise.reject(cause)),
     });
     this.#lists = lists;
-    const ownership = await openSharedOwnership({ lists, nodeName, membership, clock, log }, signal);
+    const owners = new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership, clock, log });
+    await owners.listed(signal);
     const changes = stored === undefined ? undefined : new ListChanges({ lists, stored, peers: this.#peers, nodeName });
-    this.#opened = { lists, ownership, changes };
+    this.#opened = { lists, owners, changes };
   }
 
   close(): void {

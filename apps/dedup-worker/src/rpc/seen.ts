@@ -2,7 +2,7 @@ import type { WindowService } from "@concord/protos-dedup";
 import { remainingMs, type Handler } from "@concord/rpc";
 import { checkedId } from "../ingest/check-message.ts";
 import { SEEN_IDS_MAX } from "../limits.ts";
-import type { Worker } from "../partitions/ownership.ts";
+import type { Worker } from "../partitions/partitions.ts";
 import type { Context } from "../context.ts";
 import { checkLimit, malformed } from "./wire.ts";
 

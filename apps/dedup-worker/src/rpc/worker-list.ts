@@ -14,9 +14,9 @@ export function getListHandler({ list }: Context): Handler<MemberListService, "G
 /** ChangeList (TX32): one step. PRECONDITION_FAILED: as things are it cannot be done. */
 export function changeListHandler({ list, partitions }: Context): Handler<MemberListService, "ChangeList"> {
   return async (request) => {
-    const { lists, ownership, changes } = list();
+    const { lists, owners, changes } = list();
     if (lists.isFixed || changes === undefined) throw fixedList(WORKER_LIST);
-    const { step, list: now } = await changes.step(changeFromWire(WORKER_LIST, request), ownership, partitions().served);
+    const { step, list: now } = await changes.step(changeFromWire(WORKER_LIST, request), owners, partitions().served);
     return answerToWire(step, now);
   };
 }

@@ -9,6 +9,7 @@ import {
   type Member,
   type Placement,
   type RecordedList,
+  type View,
 } from "@concord/ownership";
 import { ConcordError, type Checksum } from "@concord/runtime";
 
@@ -30,6 +31,10 @@ export interface WorkerLists {
 }
 
 export const unitOf = (partition: number): string => `p${partition}`;
+export const partitionOfUnit = (unit: string): number => Number(unit.slice(1));
+
+/** Who serves what by this list. */
+export const viewOf = ({ version, members, placement }: WorkerList): View => ({ version: BigInt(version), members, placement });
 
 const unitsOf = (partitions: number): readonly string[] => Array.from({ length: partitions }, (_, partition) => unitOf(partition));
 

@@ -3,7 +3,7 @@ import type { SeededFault } from "./seeded-fault.ts";
 const TENURE = "libs/adapter-embedded-log/src/tenure.ts";
 const EMBEDDED_LOG = "libs/adapter-embedded-log/src/embedded-log.ts";
 const OWNERS = "libs/ownership/src/owners.ts";
-const PARTITIONS = "apps/dedup-worker/src/partitions/partitions.ts";
+const UNITS = "libs/ownership/src/units.ts";
 const INGEST = "apps/dedup-worker/src/ingest/ingest.ts";
 
 /** Mistakes in who owns a partition, and in what an owner before can still do. */
@@ -42,6 +42,11 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
         search: "    return this.works && this.ownerOf(unit) === this.#options.nodeName;",
         replace: "    return this.works && this.#view.placement.get(unit)!.slice(0, 2).includes(this.#options.nodeName);",
       },
+      {
+        file: UNITS,
+        search: "    const isOwner = owners.ownerOf(held.name) === owners.self;",
+        replace: "    const isOwner = owners.view.placement.get(held.name)!.slice(0, 2).includes(owners.self);",
+      },
     ],
   },
   {
@@ -50,9 +55,9 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     scenario: "ownership",
     edits: [
       {
-        file: PARTITIONS,
-        search: '        void slot.end(decision === "hand-over").then(() => this.#settle(slot));',
-        replace: "",
+        file: UNITS,
+        search: "    void this.#leave(held, graceMs).then(() => this.#look(held));",
+        replace: "    if (graceMs === -1) void this.#leave(held, graceMs);",
       },
     ],
   },
@@ -61,7 +66,7 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     about:
       "A partition is released while calls wait for the results of what they appended: they end with unknown outcomes (I7 of the dedup-worker README).",
     scenario: "ownership",
-    edits: [{ file: PARTITIONS, search: "    await slot.end(true);", replace: "    await slot.end(false);" }],
+    edits: [{ file: UNITS, search: "    await this.#leave(held, times.drainMs);", replace: "    await this.#leave(held, 0);" }],
   },
   {
     name: "taken-without-asking",
@@ -70,8 +75,8 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
     scenario: "ownership",
     edits: [
       {
-        file: PARTITIONS,
-        search: "ownership.askedToRelease(partition, slot.follows).map((worker) => this.#askRelease(partition, worker))",
+        file: UNITS,
+        search: "owners.askedToRelease(held.name, held.follows).map((member) => this.#askRelease(held.name, member))",
         replace: "([] as Promise<void>[])",
       },
     ],
