@@ -1,7 +1,7 @@
 import type { CqlStatementInit } from "@concord/protos-common";
 import type { QueryRequestInit, QueryResponse, ReadRangeRequestInit, ReadRequestInit } from "@concord/protos-storage";
 import { TransactionService, type ExecuteRequestInit } from "@concord/protos-txn";
-import { newTimeId, sleep, spanOver, timeIdToBytes } from "@concord/runtime";
+import { newTimeId, sleep, spanOver, timeIdToBytes, toHex } from "@concord/runtime";
 import type {
   BatchOptions,
   BatchResult,
@@ -247,7 +247,10 @@ export class RoutingClient implements ConcordClient {
     this.#context.connections.close();
   }
 
-  /** One id for all tries: the coordinator answers a repeated one with what became of the first. */
+  /**
+   * One id for all tries: the coordinator answers a repeated one with what became of the first. One that is too old when it is repeated gets
+   * another once the first is known to have aborted, for ever (TXD7).
+   */
   async #execute(request: ExecuteRequestInit, route: () => Serving, options: CallOptions): Promise<CommitToken> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
@@ -268,7 +271,11 @@ export class RoutingClient implements ConcordClient {
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
         // A refusal says nothing of an earlier try whose answer was lost.
         mayHaveHappened ||= error.applied !== "no";
-        if (!mayHaveHappened && idsLeft > 0 && clock.learn(error, madeAtMs)) {
+        if (idsLeft > 0 && clock.learn(error, madeAtMs)) {
+          const outcome = mayHaveHappened ? await this.#outcomeOf(request, transactionId, route, deadlineAtMs) : ABORTED;
+          if (outcome.kind === "committed") return outcome.token;
+          if (outcome.kind === "expired") throw withFacts(error, { applied: "unknown" });
+          mayHaveHappened = false;
           idsLeft -= 1;
           transactionId = timeIdToBytes(newTimeId(clock, random));
           madeAtMs = clock.monotonicMs();
@@ -282,6 +289,15 @@ export class RoutingClient implements ConcordClient {
         serving = named ?? route();
       }
     }
+  }
+
+  /** Expired where it cannot be asked: a statement whose row only the coordinators know. */
+  async #outcomeOf(request: ExecuteRequestInit, id: Uint8Array, route: () => Serving, deadlineAtMs: number): Promise<Outcome> {
+    const key = request.writes?.[0]?.key;
+    if (key === undefined || key === null) return { kind: "expired" };
+    const outcome = await resolveOutcome(this.#context, toHex(id), key, route, deadlineAtMs).catch((): Outcome => ({ kind: "expired" }));
+    if (outcome.kind === "committed") this.#context.noteCommit(outcome.token);
+    return outcome;
   }
 
   async #page<R>(message: QueryResponse): Promise<Page<R>> {
@@ -298,6 +314,8 @@ export class RoutingClient implements ConcordClient {
     return Promise.all(writes.map((write) => this.#context.directory.table(tableNameOf(write))));
   }
 }
+
+const ABORTED: Outcome = { kind: "aborted" };
 
 function modeOf({ mode }: RowReadOptions): "READ_MODE_FAST" | "READ_MODE_ATOMIC" {
   return mode === "atomic" ? "READ_MODE_ATOMIC" : "READ_MODE_FAST";

@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { BatchService, RowsService } from "@concord/protos-storage";
-import { ConcordError, sleep, timeIdFromBytes, timeIdMs } from "@concord/runtime";
+import { TransactionService } from "@concord/protos-txn";
+import { ConcordError, sleep, timeIdFromBytes, timeIdMs, toHex } from "@concord/runtime";
 import type { ConcordClient } from "./api.ts";
 import { COORDINATORS, FakeCluster } from "./testing/fake-cluster.ts";
 
@@ -94,16 +95,41 @@ test("a clock 3 h ahead: plain writes and batches are refused once, and written 
   assert.ok(aheadMs[0]! > TIMESTAMP_AHEAD_MS && aheadMs.slice(1).every((ms) => Math.abs(ms) < 1_000), aheadMs.join());
 });
 
-test("an execute whose first answer was lost, refused for its time when it is repeated: unknown, never a second id", async () => {
+const OLD_BY_NOW = (): Promise<never> =>
+  Promise.reject(new ConcordError("CLOCK_SKEW", "old by now", { applied: "no", metadata: { aheadMs: "-6500" } }));
+const idsOf = (cluster: FakeCluster): Set<string> =>
+  new Set(cluster.requests(TransactionService.methods.Execute).map(({ transactionId }) => toHex(transactionId)));
+
+test("[TXD7] an execute whose first answer was lost, refused for its time when it is repeated: what became of it is its answer", async () => {
   const { cluster, db } = await connected(0);
   cluster.dropReply("execute");
-  for (let at = 0; at < 9; at += 1)
-    cluster.intercept("execute", () =>
-      Promise.reject(new ConcordError("CLOCK_SKEW", "old by now", { applied: "no", metadata: { aheadMs: "-6500" } })),
-    );
-  await assert.rejects(cluster.clock.until(db.delete("albums", { id: 7n })), { code: "CLOCK_SKEW", applied: "unknown" });
-  const ids = cluster
-    .seen("execute")
-    .map(({ request }) => Buffer.from((request as { readonly transactionId: Uint8Array }).transactionId).toString("hex"));
-  assert.equal(new Set(ids).size, 1);
+  cluster.intercept("execute", OLD_BY_NOW);
+  const token = { group: "g1", seq: 8n, timestampUs: 5n };
+  cluster.intercept("resolveOutcome", () => Promise.resolve({ outcome: "committed", committed: token }));
+  assert.deepEqual(await cluster.clock.until(db.execute([{ delete: "albums", key: { id: 7n } }])), token);
+  assert.equal(idsOf(cluster).size, 1);
 });
+
+test("[TXD7] an execute that was lost on its way, refused for its time when it is repeated: aborted for ever, then done with a new id", async () => {
+  const { cluster, db } = await connected(0);
+  cluster.intercept("execute", () => Promise.reject(new ConcordError("CONNECTION_LOST", "gone", { applied: "unknown" })));
+  cluster.intercept("execute", OLD_BY_NOW);
+  cluster.intercept("resolveOutcome", () => Promise.resolve({ outcome: "aborted", aborted: {} }));
+  await cluster.clock.until(db.delete("albums", { id: 7n }));
+  assert.equal(cluster.seen("resolveOutcome").length, 1);
+  assert.equal(idsOf(cluster).size, 2);
+});
+
+for (const [name, answer] of [
+  ["its outcome is no longer kept", { outcome: "expired", expired: {} }],
+  ["its outcome cannot be asked", new ConcordError("UNAUTHENTICATED", "no", { applied: "no" })],
+] as const) {
+  test(`[TXD7] an execute whose first answer was lost, refused for its time, ${name}: unknown, never a second id`, async () => {
+    const { cluster, db } = await connected(0);
+    cluster.dropReply("execute");
+    cluster.intercept("execute", OLD_BY_NOW);
+    cluster.intercept("resolveOutcome", () => (answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer)));
+    await assert.rejects(cluster.clock.until(db.delete("albums", { id: 7n })), { code: "CLOCK_SKEW", applied: "unknown" });
+    assert.equal(idsOf(cluster).size, 1);
+  });
+}

@@ -27,7 +27,7 @@ const PROGRAMS: Readonly<Record<Service, string>> = {
   concord: fileURLToPath(import.meta.resolve("@concord/concord/main")),
 };
 /** Tests and loads end after it; `npm start` waits as long as the nodes give signs of life. */
-export const READY_TIMEOUT_MS = 180_000;
+export const READY_TIMEOUT_MS = 480_000;
 
 /** Transactions and batches; the other services need naming. */
 const MEMBERS_DEFAULT: Members = { "storage-proxy": 3, "txn-coordinator": 3 };

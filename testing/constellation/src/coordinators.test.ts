@@ -16,7 +16,7 @@ import { until } from "./until.ts";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@concord/txn-coordinator/main"));
 const NAME = "txn-coordinator-4";
-const READY_MS = 240_000;
+const READY_MS = 480_000;
 /** Generous: the machine of the tests may be busy with others. */
 const DEADLINE_MS = 60_000;
 

@@ -10,7 +10,7 @@ const TABLES = [
 const LISTS_TRIED_MAX = 100_000n;
 const CREATED_MS = 60_000;
 /** Generous: a takeover on a busy machine takes a minute. */
-const COMMITS_WITHIN_MS = 180_000;
+const COMMITS_WITHIN_MS = 480_000;
 
 interface List {
   readonly id: bigint;

@@ -16,7 +16,7 @@ import { ObjectMessageLoad } from "./object-message-load.ts";
 const NODES = ["concord-1", "concord-2", "concord-3"] as const;
 const SHARED = ["objects", "messages"] as const;
 /** Three nodes start at once, beside other tests. */
-const READY_MS = 180_000;
+const READY_MS = 480_000;
 const LOAD_MS = 1_500;
 const BANKS = [1n, 2n, 3n, 4n, 5n, 6n];
 const ACCOUNTS = 4;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /** Generous, no measure: with six tenths of a core for all three nodes a takeover was seen to need more than 60 s. */
-const LIMIT_MS = 240_000;
+const LIMIT_MS = 480_000;
 
 /** How long it takes until it is so, milliseconds. */
 export async function until(what: string, ask: () => Promise<boolean>): Promise<number> {

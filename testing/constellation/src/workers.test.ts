@@ -24,7 +24,7 @@ const FOUNDERS = 3;
 const PARTITIONS = 8;
 const BATCH = 20;
 const REPEATED = 5;
-const READY_MS = 240_000;
+const READY_MS = 480_000;
 const MOVED_MS = 240_000;
 /** Generous: the machine of the tests may be busy with others. */
 const CALL_MS = 20_000;

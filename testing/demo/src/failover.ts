@@ -38,7 +38,7 @@ const KILL_WITHIN_MS = 60_000;
 /** The durable entry may hold commits of the albums alone, of which none is counted: then another master dies. */
 const KILLS_MAX = 6;
 /** Nodes start beside their peers' load. */
-const READY_MS = 180_000;
+const READY_MS = 480_000;
 
 export async function failoverScenario(client: Client, folder: string, engines: Engines): Promise<ScenarioResult> {
   const constellation = await startConstellation({
