@@ -53,6 +53,25 @@ test("openLevel: the store is open already: STORE_FAILED with the reason", async
   );
 });
 
+test("openLevel: CURRENT names a manifest that is not there, or none: CORRUPT_DATA, no file is changed", async () => {
+  const folder = join(root, "lost");
+  await (await openLevel(folder)).close();
+  const contents = async (): Promise<readonly string[]> => {
+    const names = (await readdir(folder)).filter((name) => !name.startsWith("LOG")).sort();
+    return Promise.all(names.map(async (name) => `${name} ${await readFile(join(folder, name), "hex")}`));
+  };
+  for (const text of ["MANIFEST-999999\n", "not a name\n", ""]) {
+    await writeFile(join(folder, "CURRENT"), text);
+    const before = await contents();
+    await assert.rejects(openLevel(folder), {
+      code: "CORRUPT_DATA",
+      applied: "no",
+      message: /no manifest by the name in its file CURRENT/u,
+    });
+    assert.deepEqual(await contents(), before);
+  }
+});
+
 test("openLevel: a folder below folders that do not exist: made; a file in the way: STORE_FAILED", async () => {
   const store = await open(join(root, "a", "b", "c"));
   await store.batch([{ kind: "put", key: Uint8Array.of(1), value: Uint8Array.of(1) }]);

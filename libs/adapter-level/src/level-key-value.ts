@@ -4,7 +4,7 @@ import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, isOutOfDescriptors, type Descri
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
 import { flushDatabase, NotFlushed, openDatabase, readRange, requireLock, writeBatch, type Database } from "./database.ts";
-import { ManifestEvidence } from "./manifest-evidence.ts";
+import { isManifestLost, ManifestEvidence } from "./manifest-evidence.ts";
 import { UnflushedBatches } from "./unflushed-batches.ts";
 
 /**
@@ -28,7 +28,7 @@ interface LevelContext {
 
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
- * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written;
+ * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written, or the manifest that CURRENT names is gone;
  * the store's files are as they were before the call, so that a repair finds what is damaged. OVERLOADED: the process has as many files open
  * as it may have, and `descriptors` had none to spare.
  */
@@ -42,10 +42,16 @@ export async function openLevel(folder: string, descriptors: DescriptorReserve):
     });
   } catch (cause) {
     if (cause instanceof ConcordError) throw cause;
+    if (await isManifestLost(folder).catch(() => false)) throw manifestLost(folder, cause);
     throw isOutOfDescriptors(cause)
       ? busy(`open the store in ${folder}`, cause)
       : storeFailed(`cannot open the store in ${folder}`, cause, "no");
   }
+}
+
+function manifestLost(folder: string, cause: unknown): ConcordError {
+  const text = `the store in ${folder} has no manifest by the name in its file CURRENT: restore the folder, or let a repair mend it`;
+  return new ConcordError("CORRUPT_DATA", text, { applied: "no", cause });
 }
 
 async function openChecked(folder: string): Promise<{ readonly database: Database; readonly evidence: ManifestEvidence }> {

@@ -86,6 +86,13 @@ export class ManifestEvidence {
   }
 }
 
+/** Whether a store was made in this folder and its manifest is gone, or CURRENT names none: LevelDB reports a file that is missing, no damage. */
+export async function isManifestLost(folder: string): Promise<boolean> {
+  if ((await readIfThere(join(folder, "CURRENT"))) === undefined) return false;
+  const name = await manifestName(folder);
+  return name === undefined || (await readIfThere(join(folder, name))) === undefined;
+}
+
 /** Undefined: no store was made in this folder. */
 export async function manifestName(folder: string): Promise<string | undefined> {
   const current = await readIfThere(join(folder, "CURRENT"));
