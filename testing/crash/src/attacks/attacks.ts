@@ -3,7 +3,7 @@ import { client } from "./client.ts";
 import type { Attack } from "./attack.ts";
 import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
-import { damagedParts } from "./damaged-parts.ts";
+import { damagedPart, damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { descriptors } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
@@ -16,6 +16,7 @@ import { mib, type Result, runAttack } from "./target.ts";
 
 export const ATTACKS: readonly Attack[] = [
   damagedInput,
+  damagedPart,
   damagedParts,
   silentS3Connections,
   silentGrpcConnections,

@@ -1,105 +1,174 @@
-// A disk that flips a bit of one service's files while the node is stopped: the other services serve, and that one too once the bit is put back.
+// A disk that flips bits of one part's files while the node is stopped: the other services serve, `concord repair` mends what it can prove, a backup the rest.
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import type { Attack, Target } from "./attack.ts";
 import type { Served } from "./bystanders.ts";
 
-/** A byte in the header of a journal. */
-const AT = 12;
+const PROGRAM = fileURLToPath(import.meta.resolve("@concord/concord/main"));
 const LOOK_MS = 100;
 const OUT_MS_MAX = 120_000;
 
-interface Kind {
+interface Harm {
   readonly what: string;
-  /** Files below the node's folder, all of which are damaged. */
+  /** Files below the node's folder, in all of which a bit is flipped. */
   readonly files: RegExp;
-  /** Services that do not serve meanwhile; the others must. */
-  readonly out: readonly Served[];
-  /** Text that /readyz must have meanwhile; absent: the node is ready. */
-  readonly readyz?: RegExp;
+  readonly at: (bytes: Buffer) => number;
 }
 
-const KINDS: readonly Kind[] = [
+interface Case {
+  readonly harms: readonly Harm[];
+  /** The part that is out, and the services that do not serve meanwhile; the others must. */
+  readonly part?: "storage" | "objects" | "messages";
+  readonly out: readonly Served[];
+  /** Flags of `concord repair`; absent: it can prove nothing, and the files are put back, as from a backup. */
+  readonly repair?: readonly string[];
+}
+
+const inHeader = (): number => 12;
+const inName = (): number => 3;
+const inMiddle = (bytes: Buffer): number => bytes.length >> 1;
+const FOOTER_BYTES = 48;
+const ROWS: readonly Served[] = ["storage-proxy", "txn-coordinator"];
+
+const MANIFEST_OF_ROWS: Case = {
+  harms: [
+    { what: "the manifest of rows", files: /^storage\/store\/MANIFEST-\d+$/, at: inMiddle },
+    { what: "the journal of blobs", files: /^objects\/journal\/[^/]+\.journal$/, at: inHeader },
+  ],
+  part: "storage",
+  out: ROWS,
+  repair: [],
+};
+
+const CASES: readonly Case[] = [
+  MANIFEST_OF_ROWS,
   {
-    what: "the journal of rows",
-    files: /^storage\/store\/journal\/[^/]+\.journal$/,
-    out: ["storage-proxy", "txn-coordinator"],
-    readyz: /storage is out/,
+    harms: [{ what: "a way to filters of rows", files: /^storage\/store\/\d+\.ldb$/, at: (bytes) => bytes.length - FOOTER_BYTES }],
+    part: "storage",
+    out: ROWS,
+    repair: [],
   },
   {
-    what: "the journal of rows of objects",
-    files: /^objects\/metadata\/journal\/[^/]+\.journal$/,
+    harms: [{ what: "the journal of rows", files: /^storage\/store\/journal\/[^/]+\.journal$/, at: inHeader }],
+    part: "storage",
+    out: ROWS,
+  },
+  {
+    harms: [{ what: "tables of rows", files: /^storage\/store\/\d+\.ldb$/, at: (bytes) => bytes.length - FOOTER_BYTES - 6 }],
+    part: "storage",
+    out: ROWS,
+  },
+  {
+    harms: [{ what: "CURRENT of objects", files: /^objects\/metadata\/CURRENT$/, at: inName }],
+    part: "objects",
     out: ["object-gateway"],
-    readyz: /objects is out/,
+    repair: [],
   },
   {
-    what: "the journal of marks of ids",
-    files: /^messages\/meta\/journal\/[^/]+\.journal$/,
-    out: ["dedup-worker"],
-    readyz: /messages is out/,
+    harms: [{ what: "the journal of objects", files: /^objects\/metadata\/journal\/[^/]+\.journal$/, at: inHeader }],
+    part: "objects",
+    out: ["object-gateway"],
   },
   {
-    what: "the output of every partition",
-    files: /^messages\/log\/partition-\d+\/output\/[^/]+\.journal$/,
+    harms: [{ what: "the checkpoint of meta", files: /^messages\/meta\/checkpoint$/, at: inMiddle }],
+    part: "messages",
     out: ["dedup-worker"],
-    readyz: /partition/,
+    repair: ["--unproven"],
   },
-  { what: "the journal of blobs", files: /^objects\/journal\/[^/]+\.journal$/, out: [] },
+  {
+    harms: [{ what: "the journal of meta", files: /^messages\/meta\/journal\/[^/]+\.journal$/, at: inHeader }],
+    part: "messages",
+    out: ["dedup-worker"],
+  },
+  {
+    harms: [{ what: "the output of every partition", files: /^messages\/log\/partition-\d+\/output\/[^/]+\.journal$/, at: inHeader }],
+    out: ["dedup-worker"],
+  },
 ];
 
-/** Flips a bit in each of the files; returns what puts them back. */
-function damage(folder: string, files: RegExp): { readonly count: number; readonly putBack: () => void } {
+/** Flips a bit in each of the files; returns what puts them back. Fails the attack when there are none. */
+function harm(target: Target, { what, files, at }: Harm): () => void {
+  const folder = target.dataFolder(target.name);
   const paths = readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => files.test(name))
     .map((name) => join(folder, name));
+  if (paths.length === 0) target.fail(`${what} has no file: the attack harmed nothing`);
   const sound = paths.map((path) => ({ path, bytes: readFileSync(path) }));
   for (const { path, bytes } of sound) {
     const damaged = Buffer.from(bytes);
-    damaged[AT]! ^= 4;
+    damaged[at(damaged)]! ^= 4;
     writeFileSync(path, damaged);
   }
-  return { count: paths.length, putBack: () => sound.forEach(({ path, bytes }) => writeFileSync(path, bytes)) };
+  return () => sound.forEach(({ path, bytes }) => writeFileSync(path, bytes));
 }
 
-/** Waits until /readyz says why the node is not ready. */
-async function isOut({ adminAddress }: Target, expected: RegExp): Promise<string | undefined> {
+async function page({ adminAddress }: Target, path: string): Promise<string> {
+  const response = await fetch(`http://${adminAddress}/${path}`, { headers: { connection: "close" } }).catch(() => undefined);
+  return response === undefined ? "no answer" : `${response.status} ${await response.text()}`;
+}
+
+/** Waits until /readyz says 503 because of what is out; then /parts must name the damaged part and no other. */
+async function judgePages(target: Target, what: string, { part }: Case): Promise<void> {
+  const expected = part === undefined ? /^503 [^]*partition/ : new RegExp(`^503 [^]*${part} is out`);
   const signal = AbortSignal.timeout(OUT_MS_MAX);
-  for (let text = "nothing"; ; await sleep(LOOK_MS)) {
-    const response = await fetch(`http://${adminAddress}/readyz`).catch(() => undefined);
-    text = response === undefined ? text : `${response.status} ${await response.text()}`;
-    if (text.startsWith("503") && expected.test(text)) return undefined;
-    if (signal.aborted) return text;
+  for (;;) {
+    const text = await page(target, "readyz");
+    if (expected.test(text)) break;
+    if (signal.aborted) return target.fail(`/readyz does not name ${what}, which is damaged: ${text}`);
+    await sleep(LOOK_MS);
   }
+  const parts = JSON.parse((await page(target, "parts")).slice("200 ".length)) as Record<string, { readonly damaged?: boolean }>;
+  const damaged = Object.keys(parts).filter((name) => parts[name]!.damaged === true);
+  if (damaged.join() !== (part ?? "")) target.fail(`/parts reports damage in ${damaged.join()} while ${what} is damaged`);
 }
 
-async function attackOne(target: Target, { what, files, out, readyz }: Kind): Promise<void> {
+/** Resolves with what `concord repair` printed, and its exit code. */
+async function repair(target: Target, flags: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
+  const args = [PROGRAM, "repair", target.dataFolder(target.name), "--apply", ...flags];
+  return promisify(execFile)(process.execPath, args).then(
+    ({ stdout }) => ({ code: 0, text: stdout }),
+    (error: { code: number; stdout: string }) => ({ code: error.code, text: error.stdout }),
+  );
+}
+
+async function attackOne(target: Target, one: Case): Promise<void> {
+  const what = one.harms.map((each) => each.what).join(", ");
   await target.stop();
-  const { count, putBack } = damage(target.dataFolder(target.name), files);
-  if (count === 0) return target.fail(`${what} has no file: the attack harmed nothing`);
-  if (readyz === undefined) {
-    await target.start();
-    return target.serves(`while ${what} is damaged`);
-  }
+  const putBack = one.harms.map((each) => harm(target, each));
   target.constellation.process(target.name).spawn();
-  const said = await isOut(target, readyz);
-  if (said !== undefined) target.fail(`/readyz does not name ${what}, which is damaged: ${said}`);
+  await judgePages(target, what, one);
   target.bystanders.resume();
-  await target.serves(`while ${what} is damaged`, out);
+  await target.serves(`while ${what} is damaged`, one.out);
   await target.stop();
-  putBack();
+  if (one.repair === undefined) for (const put of putBack) put();
+  else {
+    const { code, text } = await repair(target, one.repair);
+    if (code !== 0) target.fail(`concord repair left damage of ${what}: ${text}`);
+  }
   await target.start();
-  await target.serves(`after ${what} was put back`);
+  await target.serves(`after ${what} was mended`);
+  target.note(`${what}: ${one.out.join(" and ")} out, ${one.repair === undefined ? "put back" : `repair ${one.repair.join(" ")}`}`);
 }
 
-async function attack(target: Target): Promise<void> {
-  for (const kind of KINDS) await attackOne(target, kind);
-  target.note(`a bit flipped in ${KINDS.map(({ what }) => what).join(", ")}: only the services on it were out`);
-}
+const symptom = "7 of 10 kinds of one flipped bit ended all four services at each start, and repair refused";
 
+export const damagedPart: Attack = {
+  name: "damaged-part",
+  symptom,
+  isShort: true,
+  run: (target) => attackOne(target, MANIFEST_OF_ROWS),
+};
+
+/** Two starts a kind: longer than the short form has. */
 export const damagedParts: Attack = {
   name: "damaged-parts",
-  symptom: "7 of 10 kinds of one flipped bit ended all four services at each start",
+  symptom,
   isShort: false,
-  run: attack,
+  async run(target) {
+    for (const one of CASES) await attackOne(target, one);
+  },
 };
