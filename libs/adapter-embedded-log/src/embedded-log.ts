@@ -24,6 +24,7 @@ import {
   type EmbeddedLogLimits,
   type Retention,
 } from "./limits.ts";
+import { HeldReports } from "./held-reports.ts";
 import { Partition } from "./partition.ts";
 import { RecentBudget, RecentRecords } from "./recent-records.ts";
 import { MENDED_SUFFIX } from "./salvage.ts";
@@ -252,8 +253,9 @@ async function openPartition(
     throw new ConcordError("CORRUPT_DATA", text, { applied: "no" });
   }
   const opened: TopicLog[] = [];
+  const reports = new HeldReports(settings);
   const open = async (topic: LogTopic, decode: Decode, processedTo?: bigint): Promise<TopicLog> => {
-    const opening = await openTopic(settings, tenure, topic, decode, processedTo);
+    const opening = await openTopic({ ...settings, log: reports.log, metrics: reports.metrics }, tenure, topic, decode, processedTo);
     opened.push(opening);
     return opening;
   };
@@ -263,9 +265,15 @@ async function openPartition(
     const processedTo = output.damage === undefined ? await output.acknowledgedInput() : undefined;
     const input = await open("input", decodeInput, processedTo);
     const topics: Record<LogTopic, TopicLog> = { input, output, "dead-letters": await open("dead-letters", decodeInput) };
+    await tenure.held();
+    reports.release();
     return new Partition({ number, tenure, topics, limits, retention, clock, log, failpoint, partition });
   } catch (thrown) {
     for (const topic of opened) await topic.close();
+    await tenure.held().then(
+      () => reports.release(),
+      () => undefined,
+    );
     throw thrown;
   }
 }

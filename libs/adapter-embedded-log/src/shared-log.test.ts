@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { diskOver, MemoryDisk, type DiskCall } from "@concord/port-contracts";
 import type { LogSession, MessageLog, PublishOutcome } from "@concord/ports";
-import { ConcordError, toConcordError, type Disk } from "@concord/runtime";
+import { ConcordError, silentLog, toConcordError, type Disk } from "@concord/runtime";
 import { message, openOn, publication, settle, valuesOf } from "./test/memory-log.ts";
 
 const PARTITIONS = 3;
@@ -211,7 +211,8 @@ test("[DDD4] shared log: one that takes over pauses before each single call to t
     await first.append(0, [message("a")]);
     await session.publish(publication({ output: [message("A")], deadLetters: [message("D")], acknowledgedInput: 1n }));
     const pausing = new PausingDisk(memory);
-    const late = await openOn(pausing.disk, SHARED);
+    const errors: string[] = [];
+    const late = await openOn(pausing.disk, { ...SHARED, log: { ...silentLog, error: (text) => errors.push(text) } });
     pausing.pauseAt = pausing.calls + pauseAt;
     const taking = late.open(0, "late").then(
       () => "open" as const,
@@ -230,6 +231,7 @@ test("[DDD4] shared log: one that takes over pauses before each single call to t
     const before = pausing.calls < pausing.pauseAt;
     pausing.resume();
     const outcome = await taking;
+    assert.deepEqual(errors, [], `call ${pauseAt}: a folder that another owner renamed is no damage`);
     if (before) {
       assert.equal(outcome, "open");
       break;
