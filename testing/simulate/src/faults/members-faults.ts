@@ -30,7 +30,7 @@ export const MEMBERS_FAULTS: readonly SeededFault[] = [
     about:
       "A worker that a new list makes the owner of a partition opens it without asking the one that serves it to release it (TX17, TX32).",
     scenario: "workers",
-    edits: [{ file: "libs/ownership/src/units.ts", search: "        held.follows = false;\n", replace: "" }],
+    edits: [{ file: "libs/ownership/src/units.ts", search: "      await this.#askAll(held);\n", replace: "" }],
   },
   {
     name: "hears-none-after-a-list",
