@@ -6,7 +6,7 @@ const COMMON_TARGETS = ["boundaries", "typecheck", "lint", "format-check", "word
 const CONTRACT_TARGETS = ["generate", "contracts"];
 /** What also reads the production files of the projects it depends on. */
 const DEPENDENT_TARGETS = ["typecheck", "lint", "test", "build", ...CONTRACT_TARGETS];
-/** What imports third-party packages, or checks who imports them. */
+/** Targets that read third-party packages, or check which projects import them. */
 const PACKAGE_TARGETS = ["boundaries", "typecheck", "lint", "test", "build"];
 const LOCK_FILE_READERS = ["bootstrap", "deploy", "generators", "pack", "samples"].map((name) => `@concord/${name}:test`);
 const READS_EVERYTHING = /^(package\.json|nx\.json|tsconfig\.base\.json|\.gitignore|tools\/nx\/.*)$/;

@@ -4,7 +4,7 @@
 export type ChangedPackages = ReadonlySet<string> | "all";
 
 interface LockFile {
-  /** By the folder each is installed to; "" is the root, folders of the workspace are their package.json once more. */
+  /** Packages by the folder each is installed to; "" is the root, folders of the workspace are their package.json once more. */
   readonly packages: Readonly<Record<string, unknown>>;
 }
 

@@ -6,7 +6,7 @@ import { GROUP_LOG_TABLE, METADATA_TABLE, MIGRATIONS_TABLE, ROW_TABLES } from ".
 interface Denied {
   readonly role: string;
   readonly permission: string;
-  /** As Cassandra names it: "table concord.rows", "keyspace concord", "all keyspaces". */
+  /** Its name in Cassandra: "table concord.rows", "keyspace concord", "all keyspaces". */
   readonly resource: string;
 }
 

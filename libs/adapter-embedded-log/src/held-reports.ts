@@ -22,7 +22,7 @@ export class HeldReports {
     };
   }
 
-  /** In their order; later ones go on at once. */
+  /** Passes the kept reports on, in their order; later ones go on at once. */
   release(): void {
     const held = this.#held ?? [];
     this.#held = undefined;

@@ -86,7 +86,7 @@ export class ManifestEvidence {
   }
 }
 
-/** Whether a store was made in this folder and its manifest is gone, or CURRENT names none: LevelDB reports a file that is missing, no damage. */
+/** True: a store was made in this folder and its manifest is gone, or CURRENT names none. LevelDB reports a missing file then, no damage. */
 export async function isManifestLost(folder: string): Promise<boolean> {
   if ((await readIfThere(join(folder, "CURRENT"))) === undefined) return false;
   const name = await manifestName(folder);

@@ -85,7 +85,7 @@ export interface WorkerDependencies {
   /** Left out: no snapshots, neither taken nor restored. */
   readonly snapshots?: SnapshotOptions;
   readonly hash: IdHash;
-  /** Of all partitions of the process. */
+  /** Figures of all partitions of the process. */
   readonly sources: { add(counts: CountsBySource): void };
   readonly environment: Pick<Environment, "clock" | "random" | "checksum" | "log" | "metrics" | "failpoint">;
 }

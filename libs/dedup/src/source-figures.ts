@@ -5,7 +5,7 @@ import type { CountsBySource, InputResult } from "./api.ts";
 import { SOURCE_BYTES_MAX, SOURCE_FIGURES_MAX } from "./limits.ts";
 import { headerOf, SOURCE_HEADER } from "./origin.ts";
 
-/** What a message without a source, and one of a source beyond the limit, is counted under: no request can name a source so. */
+/** Names under which messages without a source, and those of sources beyond the limit, are counted: no request can name a source so. */
 export const NO_SOURCE = "(none)";
 export const OTHER_SOURCES = "(others)";
 /** Producers of Kafka's input may write any bytes; a label has these. */

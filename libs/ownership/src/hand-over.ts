@@ -26,9 +26,9 @@ export function askedToRelease(view: View, unit: string, self: string, { failed,
 
 /** How long a member waits before it ends what it should not serve; each in milliseconds. */
 export interface TenureWaits {
-  /** For the member that is to have the unit to ask for it; infinite: until it does. */
+  /** Wait for the next owner to ask for the unit; infinite: until it asks. */
   readonly releaseMs: number;
-  /** For a verdict of its own loss to pass: while it opens the unit, and while it serves. */
+  /** Time for a verdict of this member's own loss to pass: while it opens the unit, and while it serves. */
   readonly lostOpeningMs: number;
   readonly lostServingMs: number;
 }
@@ -53,7 +53,7 @@ export type TenureDecision =
   | "await-release"
   /** No request came: what is in flight ends, then the unit is left. */
   | "hand-over"
-  /** At once: another member may have raised the epoch already, or is about to. */
+  /** Ends it at once: another member may have raised the epoch already, or is about to. */
   | "end"
   | "nothing";
 

@@ -17,7 +17,7 @@ export interface OwnersOptions {
   readonly onVerdict?: (about: string, verdict: Verdict | SelfVerdict) => void;
 }
 
-/** Who owns each unit now: the list of members, the majority's verdicts and the members that leave together (TX14, TX17). Every member decides the same by itself. */
+/** Owner of each unit now: the list of members, the majority's verdicts and the members that leave together (TX14, TX17). Every member decides the same by itself. */
 export class Owners {
   readonly #options: OwnersOptions;
   /** What the majority says of the others, and since when. */
@@ -116,7 +116,7 @@ export class Owners {
     return this.#options.lists.current.members.filter(({ name }) => name !== this.self && !this.#isOut(name));
   }
 
-  /** A majority hears this member, so far as it knows; its lease may have ended all the same. */
+  /** A majority receives this member's heartbeats, as far as it can see; its lease may have ended all the same. */
   get isHeard(): boolean {
     return this.#self === "works";
   }

@@ -5,11 +5,11 @@ export type Ended = "fenced" | "failed";
 
 /** One tenure of a unit at this member. A later tenure is another object. */
 export interface Unit {
-  /** Raises the epoch, then makes the unit ready. Rejects when it cannot, or when the tenure is ended meanwhile; `ended` says why in the first case. */
+  /** Raises the epoch, then makes the unit ready. Rejects when it cannot, or when the tenure is ended meanwhile; `ended` has the reason in the first case. */
   open(): Promise<void>;
   /** Planned: takes nothing new, lets what is in flight go on for `graceMs` at most, ends the rest in order. Then another member may raise the epoch. */
   drain(graceMs: number): Promise<void>;
-  /** At once; what is in flight has an unknown outcome. */
+  /** Ends it at once; calls in flight have an unknown outcome. */
   stop(): Promise<void>;
   /** Resolves when the tenure ended by itself. */
   readonly ended: Promise<Ended>;
@@ -20,7 +20,7 @@ export interface Unit {
   readonly confirm?: (unanswered: number) => Promise<"current" | "fenced" | "unknown">;
 }
 
-/** What this member has of a unit. `settled` resolves when the unit is serving or closed, and never rejects. */
+/** State of a unit at this member. `settled` resolves when the unit is serving or closed, and never rejects. */
 export type Tenure<U extends Unit> =
   | { readonly kind: "closed" }
   /** Others are asked to release it; with a `unit` it raises the epoch. */

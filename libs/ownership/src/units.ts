@@ -19,7 +19,7 @@ export interface HandOverPeers {
 
 /** Bounds of each step of a hand-over, in milliseconds. */
 export interface UnitTimes extends TenureWaits {
-  /** What is in flight in a unit that is released may go on for so long. */
+  /** Time for calls in flight in a unit that is released. */
   readonly drainMs: number;
   /** Longest wait for another member's release; the drain there fits in. */
   readonly releaseTimeoutMs: number;
@@ -39,7 +39,7 @@ export interface UnitsOptions<U extends Unit> {
   /** A new tenure of the unit. */
   readonly tenure: (name: string) => U;
   readonly times: UnitTimes;
-  /** What a unit is called in the log. */
+  /** Name of a unit in the log. */
   readonly noun: string;
   readonly clock: Clock;
   readonly log: Log;
@@ -224,7 +224,7 @@ export class Units<U extends Unit> {
     this.wake();
   }
 
-  /** Does what the table says about the unit now. */
+  /** Acts on the unit as the table demands now. */
   #look(held: Held<U>): void {
     const { log, noun } = this.#options;
     this.#settle(held).catch((thrown: unknown) =>
@@ -407,7 +407,7 @@ export class Units<U extends Unit> {
     }
   }
 
-  /** What is this member's is served here. */
+  /** Resolves when all units of this member are served here. */
   async #untilServing(): Promise<void> {
     const { owners } = this.#options;
     const isMissing = ({ name, tenure }: Held<U>): boolean => owners.owns(name) && tenure.kind !== "serving";

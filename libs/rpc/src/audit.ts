@@ -25,7 +25,7 @@ export class Audit {
     this.#log = log;
   }
 
-  /** Of a call that was answered, perhaps with a refusal that its handler made. */
+  /** Called after a call was answered, perhaps with a refusal that its handler made. */
   answered(caller: Caller, method: string, code: string, call: AuditedCall): void {
     const { role, name } = caller;
     if (role !== "operator") {

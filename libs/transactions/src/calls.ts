@@ -14,7 +14,7 @@ export interface OperationCall {
   readonly sessionId: number | undefined;
   /** Monotonic. */
   readonly deadlineAtMs: number;
-  /** Of the call, when it is traced. */
+  /** Span of the call, when it is traced. */
   readonly span?: Span | undefined;
   /** Its caller; undefined: Concord itself. */
   readonly owner?: TransactionOwner | undefined;
@@ -36,7 +36,7 @@ export interface StartAnswer {
   readonly epoch: Epoch;
 }
 
-/** What became of a transaction; the same for ever (TXD7). */
+/** Outcome of a transaction; the same for ever (TXD7). */
 export type ResolvedOutcome =
   | { readonly kind: "committed"; readonly token: CommitToken }
   | { readonly kind: "aborted" }
@@ -52,7 +52,7 @@ export interface CommitOptions {
 /** A commit's last writes; decoding them may have to wait for a newer schema. */
 export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
 
-/** What a call says of itself to those that work for it. */
+/** Facts about a call, for those that work for it. */
 export type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
 
 /** Where a one-statement transaction comes from. */

@@ -6,7 +6,7 @@ export function stateError(message: string): ConcordError {
   return new ConcordError("TRANSACTION_STATE", message);
 }
 
-/** What an id that has ended is refused with. Throws PERMISSION_DENIED when it was another caller's. */
+/** Error for an id that has ended. Throws PERMISSION_DENIED when it was another caller's. */
 export function endedError(recent: RecentOutcome, owner: TransactionOwner | undefined): ConcordError {
   if (recent.kind !== "deciding")
     requireOutcomeOwner(recent.kind === "aborted-here" ? recent.owner : recent.outcome.owner, owner?.identity);

@@ -41,13 +41,13 @@ export async function validateDocuments(documents: readonly KubernetesDocument[]
   return JSON.parse(await text(child.stdout)) as readonly string[];
 }
 
-/** What actionlint finds in workflows of GitHub Actions, and shellcheck in the scripts inside them. */
+/** Findings of actionlint in workflows of GitHub Actions, and of shellcheck in the scripts inside them. */
 export async function lintWorkflows(files: readonly string[]): Promise<readonly string[]> {
   const env = { PATH: `${join(await pythonPackages(), "bin")}:${process.env["PATH"]}` };
   return JSON.parse(await render(["actions", ...files], env)) as readonly string[];
 }
 
-/** What shellcheck finds in scripts, a line each; a script that bash cannot parse is among it. */
+/** Findings of shellcheck in scripts, a line each; a script that bash cannot parse is one. */
 export async function lintScripts(files: readonly string[]): Promise<readonly string[]> {
   const shellcheck = join(await pythonPackages(), "bin/shellcheck");
   const { stdout } = await promisify(execFile)(shellcheck, ["--format=gcc", "--severity=warning", ...files]).catch(

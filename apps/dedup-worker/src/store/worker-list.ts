@@ -33,7 +33,7 @@ export interface WorkerLists {
 export const unitOf = (partition: number): string => `p${partition}`;
 export const partitionOfUnit = (unit: string): number => Number(unit.slice(1));
 
-/** Who serves what by this list. */
+/** Units and the members that serve them by this list. */
 export const viewOf = ({ version, members, placement }: WorkerList): View => ({ version: BigInt(version), members, placement });
 
 const unitsOf = (partitions: number): readonly string[] => Array.from({ length: partitions }, (_, partition) => unitOf(partition));

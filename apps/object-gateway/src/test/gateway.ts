@@ -49,7 +49,7 @@ export interface GatewayOptions {
 
 const ADMIN = contract.service("ObjectAdminService").methods;
 
-/** Of one request of a busy machine, and of its 100 Continue. */
+/** Limit of one request, and of its 100 Continue, on a busy machine. */
 const ANSWER_MS_MAX = 600_000;
 /** Tries of removing a folder, 100 ms more apart each time. */
 const RM_RETRIES_MAX = 10;

@@ -12,7 +12,7 @@ import { encodeRange } from "@concord/rows";
 import { sleep, toConcordError, toHex, type Channel } from "@concord/runtime";
 
 export const PEER_TOKEN = "peer-secret";
-/** For a state that is awaited, on a machine of any speed. */
+/** Longest wait for a state, on a machine of any speed. */
 export const PATIENCE_MS = 120_000;
 const READ_TIMEOUT_MS = 10_000;
 const QUERY_TIMEOUT_MS = 10_000;
@@ -46,7 +46,7 @@ export async function storedNotes(channel: Channel, owners: readonly string[], v
   return `${rows.length}:${rows.join()}`;
 }
 
-/** At the first of these nodes that answers; again while none does and nothing is applied, as a client does. */
+/** Runs the statement at the first of these nodes that answers; repeats while none does and nothing is applied, as a client does. */
 export async function query(channels: readonly Channel[], text: string): Promise<void> {
   const until = performance.now() + PATIENCE_MS;
   for (let turn = 0; ; turn += 1) {

@@ -30,7 +30,7 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
   };
 }
 
-/** Who may end transactions of others, and ask for their outcomes: operators, whose identity is not compared. */
+/** Role that may end transactions of others, and ask for their outcomes: operators, whose identity is not compared. */
 export function comparedIdentity({ caller, owner }: HandlerContext): string | undefined {
   return caller.role === "operator" ? undefined : owner.identity;
 }

@@ -120,7 +120,7 @@ class Life {
   readonly units: Units<LogUnit>;
   isDead = false;
   isCut = false;
-  /** It has begun a planned stop. */
+  /** A planned stop has begun. */
   isStopping = false;
   #cutSinceMs = 0;
   #tell: (change: MembershipChange) => void = () => undefined;
@@ -175,7 +175,7 @@ class Life {
     for (const name of UNITS) void this.units.add(name).catch(() => undefined);
   }
 
-  /** Serves calls of the unit now, so far as it knows. */
+  /** Serves calls of the unit now, as far as it can see. */
   serving(name: string): LogUnit | undefined {
     const tenure = this.units.tenure(name);
     const isOpen = tenure.kind === "serving" && this.owners.works && (!this.world.options.confirms || this.units.isConfirmed(name));

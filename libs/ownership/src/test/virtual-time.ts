@@ -53,7 +53,7 @@ export class VirtualTime implements Clock {
   }
 }
 
-/** What was begun has run as far as it can without time. */
+/** Resolves when all that was begun has run as far as it can without time. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
