@@ -238,6 +238,7 @@ function seed({ manifests = {}, files = {} }: Pick<Seeded, "manifests" | "files"
     type: "module",
     workspaces: ["apps/*", "libs/*", "protos", "testing/*", "tools/*"],
     devDependencies: { "fast-check": "4" },
+    optionalDependencies: {},
   };
   write("package.json", JSON.stringify(top));
   for (const root of new Set([...Object.keys(SOUND), ...Object.keys(manifests)])) {
@@ -275,7 +276,7 @@ describe("boundaries", () => {
   test("boundaries: run by Nx with an empty cache, then with a filled one: the seeded violation is caught both times", () => {
     const undeclared = { files: { "apps/proxy/src/a.ts": imports("@concord/locks") } };
     seed({});
-    for (const path of ["nx.json", "tools/nx", "tools/boundaries"]) {
+    for (const path of ["nx.json", "tools/nx", "tools/protos/package.json", "tools/boundaries"]) {
       cpSync(join(WORKSPACE_ROOT, path), join(folder, path), { recursive: true, filter: (source) => !source.endsWith(".test.ts") });
     }
     symlinkSync(join(WORKSPACE_ROOT, "node_modules"), join(folder, "node_modules"));

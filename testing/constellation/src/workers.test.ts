@@ -114,7 +114,7 @@ async function runningAt({ plan }: NodeProcess): Promise<number> {
 
 /** Partitions that it left without being asked for them. */
 function unplannedAt({ logFile }: NodeProcess): number {
-  return readFileSync(logFile, "utf8").split("a partition belongs to another worker now").length - 1;
+  return readFileSync(logFile, "utf8").split("a partition belongs to another member now").length - 1;
 }
 
 /** Each of these runs its share, and together they run all partitions. */
