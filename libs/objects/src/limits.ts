@@ -35,7 +35,7 @@ export interface ObjectLimits {
   readonly listPageRows: number;
   /** Part rows read at once while an object in parts is streamed. */
   readonly partPageRows: number;
-  /** Rows of buckets kept in memory: the documents of one are up to some 500 KiB. */
+  /** Buckets whose number of shards is kept in memory. */
   readonly bucketsCached: BoundedCacheLimits;
   /** Events that wait, of one bucket and of all: above it changes that make events are refused (OVERLOADED). */
   readonly eventBytesMax: number;
@@ -62,7 +62,7 @@ export const OBJECT_LIMITS: ObjectLimits = {
   listLimitMax: 1000,
   listPageRows: 200,
   partPageRows: 100,
-  bucketsCached: { entriesMax: 10_000, bytesMax: 32 * 1024 * 1024 },
+  bucketsCached: { entriesMax: 10_000, bytesMax: 4 * 1024 * 1024 },
   eventBytesMax: 64 * 1024 * 1024,
   eventBytesTotalMax: 1024 ** 3,
   eventCountMs: 1000,
