@@ -21,7 +21,7 @@ export interface PipelineRecord {
 }
 
 /**
- * What is committed with the offset: the owner, the leader epoch of the newest input that was published, the pipeline's record, and whether the owner
+ * Metadata committed with the offset: the owner, the leader epoch of the newest input that was published, the pipeline's record, and whether the owner
  * wrote without transactions, so that it is fenced by records.
  */
 const SINGLE_OWNER = "\nsingle-owner";

@@ -169,7 +169,7 @@ export class Owners {
     return servingMember(this.#view, unit, (name) => this.#isOut(name));
   }
 
-  /** This member works, and hears one before it in the unit's ranks that should serve. One that it never heard may be gone for long, with another serving. */
+  /** True: this member works, and receives beats of one before it in the unit's ranks that should serve. One that never beat may be gone for long, with another serving. */
   follows(unit: string): boolean {
     const ranks = this.#view.placement.get(unit) ?? [];
     const owner = this.ownerOf(unit);

@@ -211,7 +211,7 @@ export class Units<U extends Unit> {
     const isServing = [...this.#held.values()].some(({ tenure }) => tenure.kind === "opening" || tenure.kind === "serving");
     for (const held of this.#held.values()) {
       if (isNewList) {
-        // By another list any other may have served until now; and the member that it was released to need not be its owner any more.
+        // Any other member may have served it by the list before; and the member that it was released to need not be its owner any more.
         held.follows = false;
         if (held.released !== undefined && !owners.hasFailed(held.released.to)) held.released = undefined;
       }
@@ -296,7 +296,7 @@ export class Units<U extends Unit> {
       }
       const unit = this.#options.tenure(held.name);
       tenure.unit = unit;
-      // As of before the raise: after a loss that comes during it the log is asked again.
+      // Losses before the raise: after one that comes during it the log is asked again.
       held.confirmedAt = owners.losses;
       void unit.ended.then((how) => this.#ended(held, unit, how));
       // A tenure that failed stays with its reason; one that was fenced is left by `#ended`.

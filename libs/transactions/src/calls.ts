@@ -24,7 +24,7 @@ export interface StartOptions {
   readonly key: RowKey;
   readonly mode: LockMode;
   readonly read: "read" | "skip";
-  /** Of the first try of this work; undefined = the id's time (TXD9). */
+  /** Start of the first try of this work; undefined = the id's time (TXD9). */
   readonly firstStartMs: number | undefined;
   /** Shorter than the group's limit, or undefined. */
   readonly lifetimeMs: number | undefined;

@@ -85,7 +85,7 @@ test("[DDD5] a broker comes back without what was read, and as much is written a
   });
 });
 
-/** As a worker that processed all five and ended; the broker comes back without the last two and takes three others. */
+/** A worker processed all five and ended; the broker comes back without the last two and takes three others. */
 async function lostWhileStopped(mode: KafkaMode): Promise<Topics> {
   const { log: first, topics, file, length } = await fiveRead();
   await first.close();

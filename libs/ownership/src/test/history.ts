@@ -1,5 +1,5 @@
 // Members with units over one log per unit, on virtual time: they stop in order, die, are cut off and come back, while the list gives units to others.
-// What each hears of the others comes late, and in another order than they hear it.
+// News of the others reaches each member late, and in another order than the others get it.
 import type { ListedMembership, MembershipChange } from "@concord/failure-detection";
 import { assert, ConcordError, silentLog, sleep, type Clock } from "@concord/runtime";
 import {
