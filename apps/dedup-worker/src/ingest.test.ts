@@ -186,6 +186,23 @@ describe("ids", () => {
     });
   }
 
+  for (const [idSource, missingId, value, repeated] of [
+    ["none", "make", "v", "DUPLICATE"],
+    ["none", "pass", "v", "DUPLICATE"],
+    ["json:id", "make", '{"id":"x"}', "ACCEPTED"],
+    ["content", "make", "v", "ACCEPTED"],
+    ["none", "hash", "v", "ACCEPTED"],
+    ["json:id", "dead-letter", "v", "DEAD_LETTERED"],
+  ] as const) {
+    test(`[DD1] [DDD8] ids: a fallback id, idSource ${idSource}, missingId ${missingId}: ${repeated} where another message had it`, async () => {
+      await withFixture({ config: { idSource, missingId }, scripted: false }, async (_, client) => {
+        await client.ingest([{ value: Buffer.from("another"), fallbackId: "redriven-0-1" }]).catch(() => undefined);
+        const results = await client.ingest([{ value: Buffer.from(value), fallbackId: "redriven-0-1" }]);
+        assert.deepEqual(statuses(results), [repeated]);
+      });
+    });
+  }
+
   test("[DDD8] ids: not found where the configuration says: a new one", async () => {
     const { id } = await found({ idSource: "key" }, {});
     assert.equal(partsOfGuid(guidFromText(id)).timeMs, START_MS);

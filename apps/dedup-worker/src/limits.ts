@@ -33,6 +33,8 @@ export const READ_MESSAGES_MAX = 10_000;
 export const READ_PAGE_BYTES = 1024 * 1024;
 /** An answer ends before the message that would pass it: the largest message of all alone fits below the message limit of a call. */
 export const READ_ANSWER_BYTES_MAX = 3_500 * 1024;
+/** The largest message that an answer can hold: a call's message limit less what is around it. Producers of Kafka's topics may write larger ones. */
+export const READ_MESSAGE_BYTES_MAX = 4 * 1024 * 1024 - 1024;
 export const READ_WAIT_MS_MAX = 60_000;
 /** A Read that waits answers so long before its caller's deadline. */
 export const READ_WAIT_MARGIN_MS = 50;

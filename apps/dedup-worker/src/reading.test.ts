@@ -5,7 +5,7 @@ import { partitionOfId } from "@concord/dedup";
 import { OutputService, type ConsumeRequestInit, type ConsumeResponse, type LogMessage } from "@concord/protos-dedup";
 import { bearer, openStream, type TypedStream } from "@concord/rpc";
 import { ConcordError } from "@concord/runtime";
-import { READ_ANSWER_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
+import { READ_ANSWER_BYTES_MAX, READ_MESSAGE_BYTES_MAX, READ_MESSAGES_DEFAULT } from "./limits.ts";
 import { fails, settle, WorkerFixture, type Client } from "./test/worker-fixture.ts";
 
 const CONSUME = OutputService.methods.Consume;
@@ -98,6 +98,18 @@ test("read: messages too large for one answer: a page ends before it is too larg
       next = page.nextOffset;
     }
     assert.deepEqual(seen, [0n, 2n, 4n, 6n, 8n, 10n]);
+  }));
+
+test("read: a message that fits into no answer: LIMIT_EXCEEDED with its offset, those before and behind it are read", () =>
+  withFixture(async ({ folder }, client) => {
+    const session = await folder.log.open(0, "test");
+    const output = [1, READ_MESSAGE_BYTES_MAX, 1].map((size) => ({ key: null, value: Buffer.alloc(size), headers: [], timestampMs: 1 }));
+    await session.publish({ output, deadLetters: [], rerouted: [], acknowledgedInput: session.acknowledgedInput });
+    const page = await client.read(0, 0n);
+    assert.deepEqual([page.messages.length, page.nextOffset], [1, 1n]);
+    const error = await fails("LIMIT_EXCEEDED", client.read(0, 1n));
+    assert.deepEqual(error.metadata["offset"], "1");
+    assert.equal((await client.read(0, 2n)).messages.length, 1);
   }));
 
 test("read: many small messages with long ids: no answer is too large to be sent", () =>

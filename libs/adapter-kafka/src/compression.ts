@@ -1,9 +1,21 @@
-import { gunzipSync, zstdDecompressSync } from "node:zlib";
+import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { DECOMPRESSED_BYTES_MAX } from "./limits.ts";
 
 const XERIAL_MAGIC = Buffer.from([0x82, 0x53, 0x4e, 0x41, 0x50, 0x50, 0x59, 0x00]);
 const XERIAL_HEADER_BYTES = 16;
 const LZ4_MAGIC = 0x184d2204;
+
+export interface Compressed {
+  readonly codec: number;
+  readonly bytes: Buffer;
+}
+
+/** Records as they are while they fit into `bytesMax`; beyond that by gzip, which every client reads, else by zstd. */
+export function compressedToFit(bytes: Buffer, bytesMax: number): Compressed {
+  if (bytes.length <= bytesMax) return { codec: 0, bytes };
+  const gzip = gzipSync(bytes);
+  return gzip.length <= bytesMax ? { codec: 1, bytes: gzip } : { codec: 4, bytes: zstdCompressSync(bytes) };
+}
 
 /** Records as they were before a producer compressed them. Throws on damage, on too many bytes and on an unknown codec. */
 export function decompress(codec: number, bytes: Buffer): Buffer {

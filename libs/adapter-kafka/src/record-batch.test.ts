@@ -1,5 +1,6 @@
 // Record batches as they are on the wire: golden bytes, everything of a message, markers, aborted transactions, damage, codecs.
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import { test } from "node:test";
 import fc from "fast-check";
@@ -181,3 +182,21 @@ test("codec: bytes that are none: refused, never an endless loop", () => {
     { numRuns: 500, seed: 20261122 },
   );
 });
+
+/** 51 200 bytes without a pattern: more than gzip looks back. */
+const random = Buffer.concat(Array.from({ length: 1_600 }, (_, at) => createHash("sha256").update(String(at)).digest()));
+
+for (const [what, value, codec] of [
+  ["of the most bytes that its topic takes: as it is", Buffer.alloc(9_000, "x"), 0],
+  ["larger, and it was compressed by its producer: by gzip", Buffer.alloc(1_000_000, "x"), 1],
+  ["larger, and no gzip makes it fit: by zstd", Buffer.concat(Array(20).fill(random)), 4],
+] as const) {
+  test(`record batch: a message ${what}`, () => {
+    const recordBytesMax = codec === 4 ? 100_000 : 10_000;
+    const sent: NewMessage = { key: utf8("k"), value, headers: [{ name: "h", value: null }], timestampMs: 7 };
+    const batch = encodeBatch([sent], { id: 1n, epoch: 0, sequence: 0, isTransactional: true }, NOW_MS, recordBytesMax);
+    assert.deepEqual([batch.readInt16BE(21) & 7, batch.length <= recordBytesMax + BATCH_OVERHEAD_BYTES], [codec, true]);
+    const [came, ...more] = decode(batch).messages;
+    assert.deepEqual([Buffer.compare(came!.value!, value), came!.headers, more], [0, sent.headers, []]);
+  });
+}

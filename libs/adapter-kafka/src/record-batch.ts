@@ -2,7 +2,7 @@
 // their order, sorts timestamps as texts and checks no checksum.
 import { messageBytes, type LogMessage, type NewMessage, type OpenTransaction } from "@concord/ports";
 import { crc32c } from "@concord/checksums";
-import { decompress } from "./compression.ts";
+import { compressedToFit, decompress, type Compressed } from "./compression.ts";
 import type { EpochStart } from "./leader-epochs.ts";
 import { BATCH_OVERHEAD_BYTES } from "./limits.ts";
 
@@ -48,20 +48,28 @@ export interface DecodedBatches {
   readonly epochs: readonly EpochStart[];
 }
 
-/** One batch. Times above `nowMs` become it: a broker refuses the whole batch for one message of the future. */
-export function encodeBatch(messages: readonly NewMessage[], producer: BatchProducer | undefined, nowMs: number): Buffer {
+/**
+ * One batch. Times above `nowMs` become it: a broker refuses the whole batch for one message of the future. Records of more than `recordBytesMax`
+ * are compressed: the producer of a message that is larger than max.message.bytes compressed it, too.
+ */
+export function encodeBatch(
+  messages: readonly NewMessage[],
+  producer: BatchProducer | undefined,
+  nowMs: number,
+  recordBytesMax: number = Infinity,
+): Buffer {
   const times = messages.map(({ timestampMs }) => Math.max(0, Math.min(timestampMs, nowMs)));
   const baseTime = times.reduce((least, time) => Math.min(least, time), Infinity);
   const maxTime = times.reduce((most, time) => Math.max(most, time), 0);
   const size = messages.reduce((sum, message) => sum + messageBytes(message), BATCH_OVERHEAD_BYTES);
   const writer = new Writer(Buffer.allocUnsafe(size), BATCH_OVERHEAD_BYTES);
   messages.forEach((message, index) => writeRecord(writer, message, times[index]! - baseTime, index));
-  const bytes = writer.finish();
+  const { codec, bytes } = fitted(writer.finish(), recordBytesMax);
   bytes.writeBigInt64BE(0n, 0);
   bytes.writeInt32BE(bytes.length - LENGTH_END, LENGTH_AT);
   bytes.writeInt32BE(-1, LENGTH_END);
   bytes.writeInt8(MAGIC, MAGIC_AT);
-  bytes.writeInt16BE(producer?.isTransactional === true ? TRANSACTIONAL : 0, ATTRIBUTES_AT);
+  bytes.writeInt16BE(codec | (producer?.isTransactional === true ? TRANSACTIONAL : 0), ATTRIBUTES_AT);
   bytes.writeInt32BE(messages.length - 1, LAST_DELTA_AT);
   bytes.writeBigInt64BE(BigInt(baseTime), BASE_TIME_AT);
   bytes.writeBigInt64BE(BigInt(maxTime), MAX_TIME_AT);
@@ -71,6 +79,13 @@ export function encodeBatch(messages: readonly NewMessage[], producer: BatchProd
   bytes.writeInt32BE(messages.length, COUNT_AT);
   bytes.writeUInt32BE(crc32c(bytes.subarray(ATTRIBUTES_AT)), CRC_AT);
   return bytes;
+}
+
+/** A batch whose header is not written yet, with its records compressed where they must be. */
+function fitted(batch: Buffer, recordBytesMax: number): Compressed {
+  const records = batch.subarray(BATCH_OVERHEAD_BYTES);
+  const { codec, bytes } = compressedToFit(records, recordBytesMax);
+  return { codec, bytes: codec === 0 ? batch : Buffer.concat([Buffer.alloc(BATCH_OVERHEAD_BYTES), bytes]) };
 }
 
 function writeRecord(writer: Writer, { key, value, headers }: NewMessage, timeDelta: number, offsetDelta: number): void {

@@ -272,11 +272,12 @@ class Session implements LogSession {
 
   /** Before everything else and outside the transaction, which would hold back all readers of the other partition (DDD3). */
   async #reroute({ rerouted }: Publication): Promise<void> {
-    const { wire, topics, clock } = this.#context;
+    const { wire, topics, clock, batchBytesMax } = this.#context;
+    const inputBytesMax = batchBytesMax.input;
     for (const target of new Set(rerouted.map(({ partition }) => partition))) {
       const messages = rerouted.filter(({ partition }) => partition === target).map(({ message }) => message);
-      for (const cut of cuts(messages, this.#context.batchBytesMax.input))
-        await wire.produce(topics.input, target, encodeBatch(cut, undefined, clock.nowMs()), undefined);
+      for (const cut of cuts(messages, inputBytesMax))
+        await wire.produce(topics.input, target, encodeBatch(cut, undefined, clock.nowMs(), inputBytesMax), undefined);
       this.#events.written("input", target);
     }
   }
@@ -320,7 +321,7 @@ class Session implements LogSession {
     let first: bigint | undefined;
     for (const cut of cuts(messages, batchBytesMax[topic])) {
       const sequence = this.#sequences.get(topic) ?? this.#opened.sequence;
-      const batch = encodeBatch(cut, { ...producer, sequence, isTransactional }, clock.nowMs());
+      const batch = encodeBatch(cut, { ...producer, sequence, isTransactional }, clock.nowMs(), batchBytesMax[topic]);
       const id = isTransactional ? producer.transactionalId : undefined;
       const { from, hasAppendTime } = await wire.produce(topics[topic], partition, batch, id);
       // An answer with a time is that to a repetition: these messages are not in the log (G2).

@@ -243,6 +243,7 @@ export class WorkerMessages implements Messages {
       emptyKey: key !== null && keyBytes.length === 0,
       headers: Object.entries(headers).map(([name, content]) => ({ name, value: bytesOf(content), nullValue: content === null })),
       timestampMs: timestamp === undefined ? 0n : BigInt(timestamp.getTime()),
+      fallbackId: "",
     };
   }
 

@@ -18,6 +18,12 @@ export interface Bounds {
   readonly partitions: number;
 }
 
+export interface LetterPage {
+  readonly messages: readonly LogMessage[];
+  readonly next: bigint;
+  readonly tooLarge?: { readonly offset: bigint; readonly reason: string };
+}
+
 type CallOptions = Parameters<typeof callUnary>[3];
 
 export class DeadLetterLog {
@@ -37,19 +43,22 @@ export class DeadLetterLog {
     return { start: answer.startOffset, end: answer.endOffset, partitions: answer.partitions };
   }
 
-  async read(
-    partition: number,
-    fromOffset: bigint,
-    maxMessages: number,
-  ): Promise<{ readonly messages: readonly LogMessage[]; readonly next: bigint }> {
+  /** The next letters, or one that no call can carry. */
+  async read(partition: number, fromOffset: bigint, maxMessages: number): Promise<LetterPage> {
     const request = { topic: "TOPIC_DEAD_LETTERS", partition, fromOffset, maxMessages } as const;
-    const { messages, nextOffset } = await this.#tried(partition, (channel, call) =>
-      callUnary(channel, OutputService.methods.Read, request, call),
-    );
-    return { messages, next: nextOffset };
+    try {
+      const read = (channel: Channel, call: CallOptions) => callUnary(channel, OutputService.methods.Read, request, call);
+      const { messages, nextOffset } = await this.#tried(partition, read);
+      return { messages, next: nextOffset };
+    } catch (thrown) {
+      const { code, metadata, message } = toConcordError(thrown);
+      if (code !== "LIMIT_EXCEEDED" || metadata["offset"] === undefined) throw thrown;
+      const offset = BigInt(metadata["offset"]);
+      return { messages: [], next: offset + 1n, tooLarge: { offset, reason: message } };
+    }
   }
 
-  /** Answers once each has its result. A call of unknown outcome is repeated: messages with an id are duplicates then. */
+  /** Answers once each has its result. A call of unknown outcome is repeated: the messages are duplicates then. */
   async ingest(messages: readonly MessageInit[], source: string): Promise<readonly IngestResult[]> {
     const request = { messages, source, acknowledge: "ACKNOWLEDGE_OUTPUT" } as const;
     return (await this.#tried(undefined, (channel, call) => callUnary(channel, IngestService.methods.Ingest, request, call))).results;

@@ -12,7 +12,7 @@ import { callUnary } from "@concord/rpc";
 import { ConcordError, type Clock } from "@concord/runtime";
 import { transport, WorkerProcesses } from "../test/worker-process.ts";
 import { deadLettersCommandOf } from "./command.ts";
-import { redriveDeadLetters, type Counts, type RedriveOptions } from "./redrive.ts";
+import { listDeadLetters, redriveDeadLetters, type Counts, type RedriveOptions } from "./redrive.ts";
 
 const utf8 = (text: string): Buffer => Buffer.from(text);
 const NO_BYTES = Buffer.alloc(0);
@@ -91,7 +91,17 @@ test("redrive: each dead letter is sent as it was, without the pipeline's header
   await redriveDeadLetters(made);
   const redriven = { name: "redriven", value: utf8("0-4") };
   assert.deepEqual(made.sent, [
-    [{ key: NO_BYTES, emptyKey: true, value: NO_BYTES, nullValue: true, headers: [headers[0], headers[2], redriven], timestampMs: 9n }],
+    [
+      {
+        key: NO_BYTES,
+        emptyKey: true,
+        value: NO_BYTES,
+        nullValue: true,
+        headers: [headers[0], headers[2], redriven],
+        timestampMs: 9n,
+        fallbackId: "redriven-0-4-6f",
+      },
+    ],
   ]);
 });
 
@@ -150,6 +160,24 @@ test("redrive: a message beyond the limits: named and counted, the others of its
   const expected: Counts = { accepted: 2, duplicates: 0, again: 0, refused: 1 };
   assert.deepEqual(await redriveDeadLetters(made), expected);
   assert.deepEqual([offsetsOf(made), made.said[0]], [["0-0", "0-2"], "0-1 cannot be sent: headers of message 0: 65, at most 64"]);
+});
+
+test("redrive: a dead letter that no call can carry: named and counted, listed, those around it are sent", async () => {
+  const made = fixture(3);
+  const { read } = made.log;
+  const log: RedriveOptions["log"] = {
+    ...made.log,
+    read: async (partition, from, most) => {
+      if (from === 1n) return { messages: [], next: 2n, tooLarge: { offset: 1n, reason: "it has 5 MB" } };
+      const { messages } = await read(partition, from, most);
+      return { messages: messages.slice(0, 1), next: from + 1n };
+    },
+  };
+  assert.deepEqual(await redriveDeadLetters({ ...made, log }), { accepted: 2, duplicates: 0, again: 0, refused: 1 });
+  assert.deepEqual([offsetsOf(made), made.said.includes("0-1 cannot be sent: it has 5 MB")], [["0-0", "0-2"], true]);
+  made.said.length = 0;
+  await listDeadLetters({ ...made, log });
+  assert.deepEqual([made.said[1], made.said[3]], ["0-1 cannot be shown: it has 5 MB", "partition 0: 3 dead letters"]);
 });
 
 test("redrive: of several sources: one call for each run of one source, in order", async () => {

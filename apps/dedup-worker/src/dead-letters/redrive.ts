@@ -1,5 +1,6 @@
 // Dead letters listed, and sent to the input again as they were.
 import type { IngestResult, LogMessage, MessageInit } from "@concord/protos-dedup";
+import { ORIGIN_HEADER } from "@concord/dedup";
 import { ConcordError, sleep, toConcordError, type Clock, type ErrorCode } from "@concord/runtime";
 import { INGEST_BYTES_MAX, REDRIVE_PAGE_MESSAGES, REDRIVE_REPORT_EVERY_MS, RESERVED_HEADER_PREFIX } from "../limits.ts";
 import { wireBytes } from "../rpc/wire.ts";
@@ -43,9 +44,10 @@ export async function listDeadLetters({ log, say }: Pick<RedriveOptions, "log" |
     partitions = bounds.partitions;
     let count = 0;
     for (let at = bounds.start; at < bounds.end;) {
-      const { messages, next } = await log.read(partition, at, REDRIVE_PAGE_MESSAGES);
+      const { messages, next, tooLarge } = await log.read(partition, at, REDRIVE_PAGE_MESSAGES);
       for (const message of messages) say(lineOf(partition, message));
-      count += messages.length;
+      if (tooLarge !== undefined) say(`${partition}-${tooLarge.offset} cannot be shown: ${tooLarge.reason}`);
+      count += messages.length + (tooLarge === undefined ? 0 : 1);
       if (next === at) break;
       at = next;
     }
@@ -62,7 +64,7 @@ function lineOf(partition: number, { offset, timestampMs, headers, value, nullVa
 
 /**
  * Sends again what was there when it began, from the positions on. A position is kept once each message of a page has its result: after a death the
- * page is sent again, and its messages are duplicates where they have an id.
+ * page is sent again, and its messages are duplicates.
  */
 export async function redriveDeadLetters(options: RedriveOptions): Promise<Counts> {
   const { log, positions } = options;
@@ -99,6 +101,8 @@ async function redrivePartition(options: RedriveOptions, { partition, from, end,
     const beganMs = clock.monotonicMs();
     const page = await log.read(partition, at, Math.min(REDRIVE_PAGE_MESSAGES, perSecond));
     const letters = page.messages.filter(({ offset }) => offset < end);
+    const { tooLarge } = page;
+    if (tooLarge !== undefined && tooLarge.offset < end) refuse(options, counts, `${partition}-${tooLarge.offset}`, tooLarge.reason);
     if (isDryRun) for (const letter of letters) say(`would send ${lineOf(partition, letter)}`);
     else for (const group of groupsOf(letters)) await sendGroup(options, partition, group, counts);
     sent += letters.length;
@@ -150,9 +154,13 @@ async function sendGroup(options: RedriveOptions, partition: number, { source, l
       for (const letter of letters) await sendGroup(options, partition, { source, letters: [letter], bytes: 0 }, counts);
       return;
     }
-    counts.refused += 1;
-    options.say(`${partition}-${letters[0]!.offset} cannot be sent: ${error.message}`);
+    refuse(options, counts, `${partition}-${letters[0]!.offset}`, error.message);
   }
+}
+
+function refuse({ say }: RedriveOptions, counts: Counts, letter: string, reason: string): void {
+  counts.refused += 1;
+  say(`${letter} cannot be sent: ${reason}`);
 }
 
 function count(counts: Counts, result: IngestResult): void {
@@ -161,9 +169,15 @@ function count(counts: Counts, result: IngestResult): void {
   else counts.again += 1;
 }
 
-/** Key, value, headers and time as the producer sent them; the header names the dead letter, of the last redrive alone. */
+/**
+ * Key, value, headers and time as the producer sent them; the header names the dead letter, of the last redrive alone. Where the message has no id of its
+ * own it gets the dead letter's: sent twice, it is a duplicate all the same.
+ */
 function againOf(partition: number, { offset, key, emptyKey, value, nullValue, headers, timestampMs }: LogMessage): MessageInit {
   const theirs = headers.filter(({ name }) => !name.startsWith(RESERVED_HEADER_PREFIX) && name !== REDRIVEN_HEADER);
   const redriven = { name: REDRIVEN_HEADER, value: Buffer.from(`${partition}-${offset}`) };
-  return { key, emptyKey, value, nullValue, headers: [...theirs, redriven], timestampMs };
+  // The origin tells dead letters at one offset apart where their topic was made anew.
+  const origin = Buffer.from(headers.findLast(({ name }) => name === ORIGIN_HEADER)?.value ?? []).toString("hex");
+  const fallbackId = `${REDRIVEN_HEADER}-${partition}-${offset}-${origin}`;
+  return { key, emptyKey, value, nullValue, headers: [...theirs, redriven], timestampMs, fallbackId };
 }

@@ -18,6 +18,8 @@ import { checkLimit, keyFromWire, malformed, valueFromWire } from "../rpc/wire.t
 export interface CheckedMessage extends NewMessage {
   /** Undefined: it came without one. */
   readonly id: Uint8Array | undefined;
+  /** Instead of an id that would be made, or of none; undefined: as configured. */
+  readonly fallbackId?: Uint8Array;
   readonly bytes: number;
 }
 
@@ -42,7 +44,7 @@ export function checkedId(id: string): Uint8Array {
 }
 
 function checkedMessage(message: Message, at: number, nowMs: number): CheckedMessage {
-  const { id, headers, timestampMs } = message;
+  const { id, fallbackId, headers, timestampMs } = message;
   const key = keyFromWire(message, `message ${at}`);
   const value = valueFromWire(message, `message ${at}`);
   checkLimit(message.key.length, KEY_BYTES_MAX, "KEY_BYTES_MAX", `bytes of the key of message ${at}`);
@@ -51,9 +53,12 @@ function checkedMessage(message: Message, at: number, nowMs: number): CheckedMes
     throw new ConcordError("TIMESTAMP_OUT_OF_RANGE", `the timestamp of message ${at} is no time`);
   }
   const idBytes = id === "" ? undefined : checkedId(id);
+  const fallback = fallbackId === "" ? {} : { fallbackId: checkedId(fallbackId) };
   const checked = headers.map((header) => checkedHeader(header, at));
-  const bytes = checked.reduce((sum, header) => sum + header.bytes, (idBytes?.length ?? 0) + message.value.length + message.key.length);
-  return { id: idBytes, value, key, headers: checked, timestampMs: timestampMs === 0n ? Math.floor(nowMs) : Number(timestampMs), bytes };
+  const idsBytes = (idBytes?.length ?? 0) + (fallback.fallbackId?.length ?? 0);
+  const bytes = checked.reduce((sum, header) => sum + header.bytes, idsBytes + message.value.length + message.key.length);
+  const time = timestampMs === 0n ? Math.floor(nowMs) : Number(timestampMs);
+  return { id: idBytes, ...fallback, value, key, headers: checked, timestampMs: time, bytes };
 }
 
 function checkedHeader(header: Header, at: number): MessageHeader & { readonly bytes: number } {

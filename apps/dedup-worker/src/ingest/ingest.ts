@@ -290,6 +290,7 @@ function forwarded({ message, id }: Placed): Message {
     ...contentToWire(key, value),
     headers: headers.map(headerToWire),
     timestampMs: BigInt(timestampMs),
+    fallbackId: "",
   };
 }
 

@@ -24,7 +24,8 @@ export function placer(options: PlacingOptions): (message: CheckedMessage) => Pr
   const find = source === undefined ? undefined : idExtractor([source], missingId === "hash" ? "hash" : "dead-letter");
   return async (message) => {
     const found = message.id === undefined ? find?.(message) : undefined;
-    const given = found?.kind === "given" ? found.id : message.id;
+    const isFree = found?.kind !== "content" && (missingId === "make" || missingId === "pass");
+    const given = (found?.kind === "given" ? found.id : message.id) ?? (isFree ? message.fallbackId : undefined);
     if (given !== undefined) return { message, id: given, partition: partitionOfId(given, partitions) };
     if (found?.kind !== "content" && missingId === "make") {
       const id = new TextEncoder().encode(guidToText(await guids.next()));

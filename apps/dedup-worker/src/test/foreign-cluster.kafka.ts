@@ -1,126 +1,32 @@
 // The worker beside programs that are not ours: producers, consumers and admin calls by librdkafka (PyPI's confluent-kafka), without the worker's gRPC and headers.
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { after, test } from "node:test";
 import { createInterface } from "node:readline";
-import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
-import { brokers, newTopics, type Topics } from "@concord/adapter-kafka/testing";
-import { WindowService } from "@concord/protos-dedup";
-import { callUnary } from "@concord/rpc";
-import { transport, WorkerProcesses, type Started } from "./worker-process.ts";
+import { newTopics, type Topics } from "@concord/adapter-kafka/testing";
+import {
+  argumentsOf,
+  byJson,
+  consumed,
+  foreign,
+  foreignProcess,
+  ids,
+  jsonOf,
+  kill,
+  processed,
+  statistics,
+  until,
+  values,
+} from "./foreign.ts";
+import type { ForeignMessage } from "./foreign.ts";
+import { WorkerProcesses, type Started } from "./worker-process.ts";
 
-const PROGRAM = join(import.meta.dirname, "foreign_client.py");
-const REQUIREMENTS = join(import.meta.dirname, "requirements.txt");
-const CACHE = join(import.meta.dirname, "../../../../node_modules/.cache/concord-clients");
-const STATE_POLL_MS = 100;
-const run = promisify(execFile);
-
-/** Where the pinned packages are; installed once for each Python. */
-async function packages(): Promise<string> {
-  const { stdout: version } = await run("python3", ["-c", "import sys; print(sys.implementation.cache_tag, sys.platform)"]);
-  const key = createHash("sha256").update(version).update(readFileSync(REQUIREMENTS)).digest("hex").slice(0, 16);
-  const folder = join(CACHE, `librdkafka-${key}`);
-  if (existsSync(folder)) return folder;
-  mkdirSync(CACHE, { recursive: true });
-  const partial = mkdtempSync(join(CACHE, "installing-"));
-  try {
-    await run("python3", ["-m", "pip", "install", "--quiet", "--only-binary=:all:", "--target", partial, "-r", REQUIREMENTS]);
-    if (!existsSync(folder)) renameSync(partial, folder);
-  } finally {
-    rmSync(partial, { recursive: true, force: true });
-  }
-  return folder;
-}
-
-const env = { ...process.env, PYTHONPATH: await packages(), PYTHONDONTWRITEBYTECODE: "1" };
 const workers = await WorkerProcesses.create();
 after(() => workers[Symbol.asyncDispose]());
-
-interface ForeignMessage {
-  readonly key?: string | null;
-  readonly value: string | null;
-  readonly headers?: readonly (readonly [string, string | null])[];
-}
-
-const argsOf = (command: string, asked: object): string[] => [PROGRAM, brokers.join(","), command, JSON.stringify(asked)];
-
-async function foreign(command: string, asked: object): Promise<string> {
-  return (await run("python3", argsOf(command, asked), { env, maxBuffer: 1 << 26 })).stdout;
-}
-
-async function consumed(topic: string): Promise<ForeignMessage[]> {
-  const lines = (await foreign("consume", { topic })).split("\n").filter((line) => line !== "");
-  return lines.map((line) => JSON.parse(line) as ForeignMessage);
-}
-
-const values = async (topic: string): Promise<string[]> => (await consumed(topic)).map(({ value }) => String(value)).toSorted();
-
-function argumentsOf(topics: Topics, more: readonly string[]): string[] {
-  const names = [
-    "--kafka-input-topic",
-    topics.input,
-    "--kafka-output-topic",
-    topics.output,
-    "--kafka-dead-letters-topic",
-    topics["dead-letters"],
-  ];
-  return [
-    "--log",
-    "kafka",
-    "--kafka-brokers",
-    brokers.join(","),
-    "--kafka-replicas-min",
-    "1",
-    "--kafka-pipeline",
-    topics.input,
-    ...names,
-    ...more,
-  ];
-}
 
 const JSON_IDS = ["--id-source", "json:messageId"];
 const start = (topics: Topics, folder: string, more: readonly string[] = JSON_IDS): Promise<Started> =>
   workers.start({ folder: `${topics.input}-${folder}`, args: argumentsOf(topics, more) });
-
-type Partition = Awaited<ReturnType<typeof statistics>>[number];
-
-async function statistics(address: string) {
-  const channel = transport.connect(address);
-  try {
-    return (await callUnary(channel, WindowService.methods.GetStatistics, {}, { timeoutMs: 30_000 })).partitions;
-  } finally {
-    channel.close();
-  }
-}
-
-/** Until the partitions are as wanted; the test's own limit of time ends it. */
-async function until(address: string, wanted: (partitions: readonly Partition[]) => boolean): Promise<readonly Partition[]> {
-  for (;;) {
-    const partitions = await statistics(address);
-    if (wanted(partitions)) return partitions;
-    await sleep(STATE_POLL_MS);
-  }
-}
-
-const processed =
-  (count: number) =>
-  (partitions: readonly Partition[]): boolean =>
-    partitions.reduce((sum, { accepted }) => sum + Number(accepted), 0) >= count;
-
-async function kill(worker: Started, signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
-  const exited = once(worker.child, "exit");
-  worker.child.kill(signal);
-  await exited;
-}
-
-const ids = (count: number, name: string): string[] => Array.from({ length: count }, (_, at) => `${name}-${String(at).padStart(4, "0")}`);
-const jsonOf = (id: string): string => JSON.stringify({ messageId: id });
-const byJson = (id: string): ForeignMessage => ({ key: `user of ${id}`, value: jsonOf(id) });
 
 for (const [idSource, message] of [
   ["json:messageId", byJson],
@@ -218,7 +124,7 @@ test("[DD4] foreign producer: a transaction stays open before 100 messages: the 
   const topics = await newTopics();
   const worker = await start(topics, "data");
   const asked = { topic: topics.input, id: topics.input, messages: ids(20, "open").map(byJson) };
-  const open = spawn("python3", argsOf("transaction", asked), { env, stdio: ["pipe", "pipe", "inherit"] });
+  const open = foreignProcess("transaction", asked);
   const exited = once(open, "exit");
   await once(createInterface({ input: open.stdout }), "line");
   const sent = ids(100, "behind");
@@ -230,4 +136,21 @@ test("[DD4] foreign producer: a transaction stays open before 100 messages: the 
   await until(worker.address, processed(sent.length));
   await kill(worker, "SIGTERM");
   assert.deepEqual(await values(topics.output), sent.map(jsonOf));
+});
+
+test("[DDD8] foreign producer: compressed messages that are larger than the topics take: each once, small ones behind them too, none stops its partition", async () => {
+  const topics = await newTopics();
+  const large = (id: string): object => ({ key: id, value: jsonOf(id), padding: 3_000_000 });
+  const sent = [...ids(4, "large").map(large), ...ids(40, "small").map(byJson)];
+  const batch = { topic: topics.input, messages: sent, config: { "compression.type": "zstd", "message.max.bytes": 8_000_000 } };
+  for (const _ of [1, 2]) await foreign("produce", batch);
+  const worker = await start(topics, "data");
+  await until(worker.address, (partitions) => {
+    assert.ok(partitions.every(({ state }) => !state.endsWith("STOPPED")));
+    return processed(44)(partitions);
+  });
+  await kill(worker, "SIGTERM");
+  const came = (await values(topics.output)).map((value) => `${value.trimEnd()} ${value.length > 3_000_000}`);
+  const expected = [...ids(4, "large").map((id) => `${jsonOf(id)} true`), ...ids(40, "small").map((id) => `${jsonOf(id)} false`)];
+  assert.deepEqual(came, expected.toSorted());
 });

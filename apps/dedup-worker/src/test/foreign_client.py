@@ -4,7 +4,7 @@ import json
 import sys
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 
 BROKERS, COMMAND, ASKED = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
@@ -23,7 +23,7 @@ def send(producer):
         producer.produce(
             ASKED["topic"],
             key=encoded(message.get("key")),
-            value=encoded(message.get("value")),
+            value=encoded(message.get("value")) + b" " * message["padding"] if "padding" in message else encoded(message.get("value")),
             headers=[(name, encoded(value)) for name, value in message.get("headers", [])],
             on_delivery=lambda error, _: errors.append(str(error)) if error else None,
         )
@@ -34,7 +34,7 @@ def send(producer):
 
 
 def produce():
-    send(Producer({"bootstrap.servers": BROKERS, "enable.idempotence": True}))
+    send(Producer({"bootstrap.servers": BROKERS, "enable.idempotence": True, **ASKED.get("config", {})}))
 
 
 def transaction():
@@ -81,6 +81,11 @@ def admin():
         futures = client.delete_topics([ASKED["delete"]], operation_timeout=30)
     elif "grow" in ASKED:
         futures = client.create_partitions([NewPartitions(ASKED["grow"], ASKED["partitions"])])
+    elif "alter" in ASKED:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in ASKED["settings"].items()
+        ]
+        futures = client.incremental_alter_configs([ConfigResource("topic", ASKED["alter"], incremental_configs=entries)])
     else:
         config = {"retention.ms": "-1"}
         futures = client.create_topics([NewTopic(ASKED["create"], ASKED["partitions"], 1, config=config)])
