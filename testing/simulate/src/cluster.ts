@@ -3,7 +3,7 @@ import { composeConcord, concordSchema } from "@concord/concord";
 import { observerOf } from "@concord/failure-detection";
 import { sleep, toConcordError, type Environment, type Transport } from "@concord/runtime";
 import { World, type FaultTargets, type WorldOptions } from "@concord/simulation";
-import { composeStorageProxy, storageProxySchema } from "@concord/storage-proxy";
+import { composeStorageProxy, storageProxySchema, type StorageProxyConfig } from "@concord/storage-proxy";
 import { changeList, COORDINATOR_LIST } from "@concord/member-lists";
 import { composeTxnCoordinator, txnCoordinatorSchema } from "@concord/txn-coordinator";
 import { openSimulatedStore } from "./stores.ts";
@@ -15,7 +15,7 @@ export const COORDINATORS: readonly string[] = DATACENTERS.map((_, at) => `coord
 export const PROXIES: readonly string[] = DATACENTERS.map((_, at) => `proxy-${at + 1}`);
 /** With everything in one process each. */
 const NODES: readonly string[] = DATACENTERS.map((_, at) => `node-${at + 1}`);
-const addressOf = (node: string): string => `${node}:7000`;
+export const addressOf = (node: string): string => `${node}:7000`;
 
 /** Batches left behind by a dead coordinator are picked up within a few seconds of simulated time. */
 const BATCH_GRACE_MS = 1_000;
@@ -52,6 +52,9 @@ export interface CoordinatorSettings {
   readonly outcomeRetentionMs?: number;
 }
 
+/** Settings of storage-proxies that a scenario wants otherwise. */
+export type ProxySettings = Partial<Pick<StorageProxyConfig, "hintBytesMax" | "repairIntervalMs" | "tombstoneIntervalMs">>;
+
 export interface Client {
   readonly db: ConcordClient;
   readonly env: Environment;
@@ -74,6 +77,7 @@ export class Cluster {
   readonly #clientNames: string[] = [];
   /** What the newest process of each node runs. */
   readonly #services = new Map<string, { readonly ready: boolean }>();
+  readonly #lives = new Map<string, number>();
   #proxies: readonly string[] = [];
   #coordinators: readonly string[] = [];
 
@@ -123,9 +127,14 @@ export class Cluster {
     for (const [at, name] of NODES.entries()) this.#startNode(name, DATACENTERS[at]!, settings);
   }
 
-  startProxies(schemaAuthority: "ring" | "coordinator"): void {
+  startProxies(schemaAuthority: "ring" | "coordinator", settings: ProxySettings = {}): void {
     this.#proxies = PROXIES;
-    for (const [at, name] of PROXIES.entries()) this.#startProxy(name, DATACENTERS[at]!, schemaAuthority);
+    for (const [at, name] of PROXIES.entries()) this.#startProxy(name, DATACENTERS[at]!, schemaAuthority, settings);
+  }
+
+  /** Number of times that the node was started. */
+  livesOf(name: string): number {
+    return this.#lives.get(name) ?? 0;
   }
 
   startCoordinators(settings: CoordinatorSettings = {}): void {
@@ -248,7 +257,7 @@ export class Cluster {
     );
   }
 
-  #startProxy(name: string, datacenter: string, schemaAuthority: "ring" | "coordinator"): void {
+  #startProxy(name: string, datacenter: string, schemaAuthority: "ring" | "coordinator", settings: ProxySettings): void {
     const config = storageProxySchema.parse({
       nodeName: name,
       datacenter,
@@ -256,10 +265,12 @@ export class Cluster {
       ring: members(PROXIES),
       schemaAuthority,
       ...RING_SETTINGS,
+      ...settings,
     });
     this.world.node(
       name,
       async (context) => {
+        this.#lives.set(name, this.livesOf(name) + 1);
         const service = composeStorageProxy(config, {
           environment: context.env,
           failures: observerOf(simulatedMembership(context, config.ring, name), PROXIES),

@@ -4,7 +4,7 @@ import { imageOfStored } from "@concord/quorum";
 import { decodeImage, encodeRange, liveRow } from "@concord/rows";
 import { ReplicaService, type ReadRowRangeRequest } from "@concord/protos-storage";
 import { bearer, callUnary } from "@concord/rpc";
-import type { Environment } from "@concord/runtime";
+import { toHex, type Environment } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import { PEER_TOKEN } from "./cluster.ts";
 
@@ -35,4 +35,9 @@ export async function storedRows(
   }
   channel.close();
   return rows;
+}
+
+/** The stored rows of each replica, in one order. */
+export function replicasAreEqual(replicas: readonly (readonly Uint8Array[])[]): boolean {
+  return new Set(replicas.map((rows) => rows.map(toHex).join("\n"))).size <= 1;
 }

@@ -10,6 +10,7 @@ import { runLogScenario } from "./scenarios/log.ts";
 import { LOSSES_SWARM, runLossesScenario } from "./scenarios/losses.ts";
 import { runMembersScenario } from "./scenarios/members.ts";
 import { runObjectScenario } from "./scenarios/object.ts";
+import { runPlainScenario } from "./scenarios/plain.ts";
 import { runRepairScenario } from "./scenarios/repair.ts";
 import { runTxnScenario } from "./scenarios/txn.ts";
 import type { Swarm } from "./swarm.ts";
@@ -25,6 +26,7 @@ const SCENARIOS: ReadonlyMap<string, Scenario> = new Map([
   ["members", runMembersScenario],
   ["album", runAlbumScenario],
   ["batch", runBatchScenario],
+  ["plain", runPlainScenario],
   ["object", runObjectScenario],
   ["dedup", runDedupScenario],
   ["ownership", runOwnershipScenario],

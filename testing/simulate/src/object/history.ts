@@ -1,7 +1,9 @@
 // What clients did to each key and what they were answered, in the form the checker takes.
 import { createHash } from "node:crypto";
-import { checkRegister, type RegisterEffect, type RegisterOperation } from "@concord/checkers";
+import type { RegisterEffect } from "@concord/checkers";
 import type { World } from "@concord/simulation";
+import type { Outcomes } from "../outcomes.ts";
+import { RegisterHistory } from "../register-history.ts";
 
 export const md5 = (bytes: Uint8Array): string => createHash("md5").update(bytes).digest("hex");
 
@@ -28,12 +30,16 @@ function holds(body: Uint8Array, { bytes, offset, size }: ReadObject): boolean {
 /** Histories of registers, one per key; values are the names of the operations that wrote them. */
 export class ObjectHistory {
   readonly #world: World;
-  readonly #operations = new Map<string, RegisterOperation[]>();
+  readonly #registers: RegisterHistory;
   readonly #written = new Map<string, Written>();
-  readonly outcomes = { ok: 0, fail: 0, info: 0 };
 
   constructor(world: World) {
     this.#world = world;
+    this.#registers = new RegisterHistory(world, "object");
+  }
+
+  get outcomes(): Outcomes {
+    return this.#registers.outcomes;
   }
 
   /** Before it is sent: whatever becomes of it, these are the bytes of `mark`. */
@@ -46,14 +52,17 @@ export class ObjectHistory {
   }
 
   done(key: string, name: string, startedAt: number, effect: RegisterEffect): void {
-    this.outcomes.ok += 1;
-    this.#add(key, { name, startedAt, endedAt: this.#world.nowMs, ...effect });
+    this.#registers.done(key, name, startedAt, effect);
   }
 
   /** It may have happened, or happen later. */
   unknown(key: string, name: string, startedAt: number, effect: RegisterEffect): void {
-    this.outcomes.info += 1;
-    this.#add(key, { name, startedAt, endedAt: Number.POSITIVE_INFINITY, ...effect });
+    this.#registers.unknown(key, name, startedAt, effect);
+  }
+
+  /** It certainly changed nothing. */
+  failed(): void {
+    this.#registers.failed();
   }
 
   /** Only its ETag was seen. */
@@ -85,18 +94,6 @@ export class ObjectHistory {
   }
 
   judge(): void {
-    for (const [key, operations] of this.#operations) {
-      const verdict = checkRegister(operations);
-      if (verdict.kind === "undecided") this.#world.count("object:register-undecided");
-      if (verdict.kind !== "anomaly") continue;
-      const possible = verdict.possible.join(", ");
-      this.#world.violation("object register", `${key}: ${verdict.operation} found ${verdict.found}; possible: ${possible}`);
-    }
-  }
-
-  #add(key: string, operation: RegisterOperation): void {
-    const known = this.#operations.get(key);
-    if (known === undefined) this.#operations.set(key, [operation]);
-    else known.push(operation);
+    this.#registers.judge();
   }
 }

@@ -356,7 +356,7 @@ export class ObjectClient {
       history.done(key, mark, startedAt, effect);
       this.#madeVersion(key, mark, reply.answer);
     } else if (reply.kind === "info") history.unknown(key, mark, startedAt, effect);
-    else history.outcomes.fail += 1;
+    else history.failed();
     return isDone;
   }
 

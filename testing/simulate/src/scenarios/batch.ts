@@ -7,9 +7,10 @@ import { drawFaultPlan, type Fault, type FaultPlanOptions } from "@concord/simul
 import type { CellValue } from "@concord/values";
 import { createPatiently, type Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
-import { readReplica, storedRows } from "../replica-reads.ts";
+import { readReplica, replicasAreEqual, storedRows } from "../replica-reads.ts";
 import type { Outcomes } from "../outcomes.ts";
 import { drawLostDisk } from "./lost-disk.ts";
+import { markOf, tokenOf } from "./marks.ts";
 
 const PARTITIONS = 5;
 const ROWS_PER_PARTITION = 4;
@@ -24,6 +25,7 @@ const LARGE_THINK_MS = 20;
 const LARGE_EVERY = 8;
 /** Of a few rows together: above what a coordinator warns of. */
 const LARGE_MARK_CHARACTERS = 96 * 1024;
+const MARK_SIZES = [LARGE_MARK_CHARACTERS];
 const CREATE = `CREATE TABLE ${TABLE} (part bigint, line bigint, mark text, PRIMARY KEY (part, line)) WITH kind = 'plain'`;
 export const BATCH_POINTS: readonly string[] = [
   "batch:before-log",
@@ -98,18 +100,9 @@ async function writeBatches(run: Run, db: ConcordClient, env: Environment, clien
   }
 }
 
-/** Ends in spaces where it is large. */
-const markOfToken = (token: string, size: "large" | "small"): string => (size === "large" ? token.padEnd(LARGE_MARK_CHARACTERS) : token);
-
-/** A large mark that is not whole is no batch's. */
-function tokenOf(mark: string): string {
-  const token = mark.trimEnd();
-  return token.length === mark.length || mark.length === LARGE_MARK_CHARACTERS ? token : `${token} of ${mark.length} characters`;
-}
-
 async function writeBatch(run: Run, db: ConcordClient, env: Environment, token: string, size: "large" | "small"): Promise<void> {
   const { world, swarm } = run.cluster;
-  const mark = markOfToken(token, size);
+  const mark = markOf(token, size === "large" ? LARGE_MARK_CHARACTERS : undefined);
   // One row alone is a plain write: no log stands behind it, and replicas become equal all the same.
   const { puts, deletes } = env.random.below(4) === 0 ? drawRow(env) : drawRows(env);
   const writes: Write[] = [
@@ -186,7 +179,7 @@ interface TokenRow {
   readonly mark: string;
 }
 
-const sightingOf = ({ part, line, mark }: TokenRow): Sighting => ({ row: `${part}/${line}`, token: tokenOf(mark) });
+const sightingOf = ({ part, line, mark }: TokenRow): Sighting => ({ row: `${part}/${line}`, token: tokenOf(mark, MARK_SIZES) });
 
 function keyOf(row: string): { part: bigint; line: bigint } {
   const [part = "", line = ""] = row.split("/");
@@ -216,17 +209,17 @@ async function checkReplicas(run: Run, env: Environment): Promise<void> {
   const { world } = run.cluster;
   const partitions = Array.from({ length: PARTITIONS }, (_, part): CellValue[] => [{ kind: "bigint", value: BigInt(part) }]);
   const replicas = new Map<string, Map<string, string>>();
-  const stored = new Map<string, string>();
+  const stored: Uint8Array[][] = [];
   const collect = async (): Promise<void> => {
     for (const address of run.cluster.proxyAddresses) {
       const rows = new Map<string, string>();
-      for (const row of (await readReplica(env, address, TABLE, partitions)).map(markOf)) rows.set(row.row, row.token);
+      for (const row of (await readReplica(env, address, TABLE, partitions)).map(sightingOfStored)) rows.set(row.row, row.token);
       replicas.set(address, rows);
-      stored.set(address, (await storedRows(env, address, TABLE, partitions)).map(toHex).join("\n"));
+      stored.push(await storedRows(env, address, TABLE, partitions));
     }
   };
   await world.complete(collect(), 60_000).catch((thrown: unknown) => world.violation("liveness", `replica reads: ${String(thrown)}`));
-  if (new Set(stored.values()).size > 1) world.violation("replicas differ", `${SETTLE_MS} ms after the last fault, without a read`);
+  if (!replicasAreEqual(stored)) world.violation("replicas differ", `${SETTLE_MS} ms after the last fault, without a read`);
   const seen = [...replicas.values()].flatMap((rows) => [...rows].map(([row, token]) => ({ row, token })));
   for (const [address, rows] of replicas) {
     for (const anomaly of checkBatches(run.batches, seen, rows))
@@ -234,10 +227,10 @@ async function checkReplicas(run: Run, env: Environment): Promise<void> {
   }
 }
 
-function markOf(row: Row): Sighting {
+function sightingOfStored(row: Row): Sighting {
   const [part, line] = [row.key.partition[0], row.key.clustering[0]];
   const mark = row.columns.get("mark");
-  return { row: `${String(part?.value)}/${String(line?.value)}`, token: tokenOf(String(mark?.value)) };
+  return { row: `${String(part?.value)}/${String(line?.value)}`, token: tokenOf(String(mark?.value), MARK_SIZES) };
 }
 
 async function readEverything(run: Run, db: ConcordClient): Promise<Map<string, string>> {
