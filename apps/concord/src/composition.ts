@@ -11,7 +11,17 @@ import {
 } from "@concord/object-gateway";
 import type { Store } from "@concord/ports";
 import { localTransport, tokenAuthenticator, type Part } from "@concord/rpc";
-import { ConcordError, type DigestThread, type Disk, type Environment, type HttpServer, type Log, type LogFields } from "@concord/runtime";
+import {
+  ConcordError,
+  lendingDisk,
+  SpaceReserve,
+  type DigestThread,
+  type Disk,
+  type Environment,
+  type HttpServer,
+  type Log,
+  type LogFields,
+} from "@concord/runtime";
 import { composeStorageProxy, relayedStores, storageProxyContracts, type DirectStores } from "@concord/storage-proxy";
 import { composeTxnCoordinator, TXN_COORDINATOR_CONTRACTS, type TxnCoordinatorOptions } from "@concord/txn-coordinator";
 import type { ConcordConfig } from "./config.ts";
@@ -55,6 +65,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
     config,
     s3,
     configs: drained(partConfigs(config)),
+    ...spaceOf(partConfigs(config), options),
     options,
     environmentOf: (part) => ({ ...options.environment, transport, log: partLog(log, part) }),
     membership: new SharedMembership(options.membership ?? heartbeats ?? ALONE),
@@ -77,7 +88,16 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
   });
 }
 
+/** The parts' folders are on one file system: the storage keeps the reserve, all borrow from it. */
+function spaceOf({ storage }: PartConfigs, { disk, environment }: ConcordOptions): Pick<Composed, "reserve" | "lending"> {
+  const reserve = new SpaceReserve(disk(storage.dataFolder), storage.reserveBytes);
+  return { reserve, lending: (folder) => lendingDisk({ disk: disk(folder), reserve, log: environment.log }) };
+}
+
 interface Composed {
+  readonly reserve: SpaceReserve;
+  /** The disk below a folder, with the space of the reserve. */
+  readonly lending: (folder: string) => Disk;
   readonly config: ConcordConfig;
   readonly s3: StandingHttp;
   readonly configs: PartConfigs;
@@ -88,7 +108,7 @@ interface Composed {
 
 /** Each part is composed anew for each of its lives; they reach each other through whatever life the other has. */
 function partsOf(composed: Composed): ConcordServiceOptions["parts"] {
-  const { config, configs, options, environmentOf, membership } = composed;
+  const { config, configs, options, reserve, lending, environmentOf, membership } = composed;
   // One process, one member: its storage gets the verdicts that its coordinator gets.
   const failures = new VerdictRelay();
   const storage = new SupervisedPart({
@@ -97,7 +117,8 @@ function partsOf(composed: Composed): ConcordServiceOptions["parts"] {
     make: (onFailed) =>
       composeStorageProxy(configs.storage, {
         environment: environmentOf("storage"),
-        disk: options.disk(configs.storage.dataFolder),
+        disk: reserve.disk,
+        reserve,
         failures,
         onFailed,
         ...storesOf("storage", options),
@@ -125,7 +146,7 @@ function partsOf(composed: Composed): ConcordServiceOptions["parts"] {
     make: (onFailed) =>
       composeDedupWorker(configs.messages, {
         environment: environmentOf("messages"),
-        disk: options.disk(configs.messages.dataFolder),
+        disk: lending(configs.messages.dataFolder),
         openSnapshots: (bucket, prefix) => present(objects).folder(bucket, prefix),
         onFailed,
         ...(config.logFolder === undefined ? {} : { logDisk: options.disk(config.logFolder) }),
@@ -142,7 +163,7 @@ function objectsOf(
   storage: Needed,
   transactions: Needed,
 ): SupervisedPart<Addresses, ObjectGatewayService> {
-  const { config, configs, options, environmentOf, membership, s3 } = composed;
+  const { config, configs, options, lending, environmentOf, membership, s3 } = composed;
   const needs = { local: undefined, storage, transactions }[config.metadata];
   return new SupervisedPart({
     ...supervisionOf("objects", composed),
@@ -151,7 +172,7 @@ function objectsOf(
     make: (onFailed) =>
       composeObjectGateway(configs.objects, {
         environment: environmentOf("objects"),
-        disk: options.disk(configs.objects.dataFolder),
+        disk: lending(configs.objects.dataFolder),
         ...(config.dataStoreFolder === undefined ? {} : { dataDisk: options.disk(config.dataStoreFolder) }),
         http: s3,
         ...(options.digestThread === undefined ? {} : { digestThread: options.digestThread }),

@@ -67,7 +67,7 @@ function derivedValues(part: PartName, config: SharedConfig): Readonly<Record<st
     case "transactions":
       return { coordinators: config.nodes, storageProxies: nodes };
     case "objects":
-      // The storage's reserve is for all.
+      // The storage keeps the reserve that all borrow from.
       return {
         dataFolder,
         reserveBytes: 0,

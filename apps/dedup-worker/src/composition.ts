@@ -22,7 +22,7 @@ import type { Owners } from "@concord/ownership";
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { flushedKeyValue, openStore as openJournaledStore } from "@concord/store";
 import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
-import { ConcordError, SpaceGuard, SpaceReserve, StartWaits, toHex, type Disk, type Environment } from "@concord/runtime";
+import { ConcordError, lendingDisk, SpaceGuard, SpaceReserve, StartWaits, toHex, type Disk, type Environment } from "@concord/runtime";
 import { openGuidSource, storedMark, type GuidSource } from "@concord/snowflake";
 import { isListed, outputBytesOf, type DedupWorkerConfig } from "./config.ts";
 import { idSourceOf } from "./ingest/id-source.ts";
@@ -69,8 +69,10 @@ export interface DedupWorkerOptions {
 }
 
 /** The only place that knows every adapter of a dedup-worker. */
-export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerOptions): DedupWorkerService {
-  const { environment } = host;
+export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWorkerOptions): DedupWorkerService {
+  const { environment } = options;
+  const reserve = new SpaceReserve(options.disk, config.reserveBytes);
+  const host = { ...options, disk: lendingDisk({ disk: options.disk, reserve, log: environment.log }) };
   const { clock, log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
   const workerToken = config.workerToken ?? config.peerToken;
   const ofWorkers = config.workerToken === undefined ? [] : [{ role: "peer", token: config.workerToken } as const];
@@ -84,7 +86,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, host: DedupWorkerO
   let heartbeats: UdpMembership | undefined;
   const beats = (): UdpMembership | undefined =>
     (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
-  const space = spaceOf(config, host);
+  const space = spaceOf(config, options, reserve);
   const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
   const sole = soleOwner(config, environment);
   const ownersNow = (): Owners => shared?.opened.owners ?? sole;
@@ -241,9 +243,8 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
 }
 
 /** Messages in Kafka are on its brokers' disks. */
-function spaceOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions): SpaceGuard {
+function spaceOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions, reserve: SpaceReserve): SpaceGuard {
   const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
-  const reserve = new SpaceReserve(disk, config.reserveBytes);
   return new SpaceGuard({ ...environment, disks: logDisk === undefined ? [disk] : [disk, logDisk], lowBytes, reserve });
 }
 

@@ -3,10 +3,12 @@ import { tokensOf } from "@concord/config";
 import { tokenAuthenticator } from "@concord/rpc";
 import {
   addressOwner,
+  lendingDisk,
   SpaceGuard,
   SpaceReserve,
   ConcordError,
   type Clock,
+  type Disk,
   type Environment,
   type Metrics,
   writeRefused,
@@ -61,15 +63,16 @@ function adminOf(admin: () => ObjectAdmin, { writes = WRITES_TAKEN }: ObjectGate
 
 async function openGateway(
   config: ObjectGatewayConfig,
-  options: ObjectGatewayOptions,
+  given: ObjectGatewayOptions,
   users: Users,
   httpAddress: () => string,
   signal: AbortSignal,
 ): Promise<OpenedGateway> {
-  const { environment, disk, writes = WRITES_TAKEN } = options;
+  const { environment, writes = WRITES_TAKEN } = given;
   const { metrics, clock } = environment;
-  if (writes.kind === "refused") beginReading(config, options, writes.reason);
-  const space = spaceOf(config, options);
+  if (writes.kind === "refused") beginReading(config, given, writes.reason);
+  const { space, disk } = spaceOf(config, given);
+  const options = { ...given, disk };
   users.open();
   await space.open();
   const closeSpace = (thrown: unknown): never => {
@@ -164,13 +167,18 @@ async function closeInOrder(stop: () => Promise<unknown>, ...open: readonly { cl
   for (const one of open) await one.close();
 }
 
+/** The gateway's disk, whose writes get space from the reserve that the guard keeps. */
 function spaceOf(
   { lowSpaceBytes: lowBytes, reserveBytes }: ObjectGatewayConfig,
   { environment, disk, dataDisk, writes = WRITES_TAKEN }: ObjectGatewayOptions,
-): SpaceGuard {
-  if (writes.kind === "refused") return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
+): { readonly space: SpaceGuard; readonly disk: Disk } {
+  if (writes.kind === "refused") return { space: new SpaceGuard({ ...environment, disks: [], lowBytes: 0 }), disk };
   const disks = dataDisk === undefined ? [disk] : [disk, dataDisk];
-  return new SpaceGuard({ ...environment, disks, lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
+  const reserve = new SpaceReserve(disk, reserveBytes);
+  return {
+    space: new SpaceGuard({ ...environment, disks, lowBytes, reserve }),
+    disk: lendingDisk({ disk, reserve, log: environment.log }),
+  };
 }
 
 function accessReader({ publicAccess, trustedProxies }: ObjectGatewayConfig, users: Users, scheme: "http" | "https"): AccessReader {

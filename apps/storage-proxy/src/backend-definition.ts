@@ -1,7 +1,7 @@
 import type { FailureObserver } from "@concord/failure-detection";
 import type { StorageBackend, Store } from "@concord/ports";
 import type { Authenticator, Service } from "@concord/rpc";
-import type { ConcordError, Disk, Environment, MetricDefinition, TimestampUs, Writes } from "@concord/runtime";
+import type { ConcordError, Disk, Environment, MetricDefinition, SpaceReserve, TimestampUs, Writes } from "@concord/runtime";
 
 /** The clock of a node's plain writes, as its peers see it. */
 export interface SharedClock {
@@ -25,6 +25,8 @@ export interface BackendOptions<Config> {
   readonly failures?: FailureObserver;
   /** The data folder, for a backend that keeps one; the machine's when not given. */
   readonly disk?: Disk;
+  /** Space on `disk` that the backend keeps; its own, of the configured size, when not given. */
+  readonly reserve?: SpaceReserve;
   /** A local store by name, for a backend that keeps one; its own choice when not given. */
   readonly openKeyValue?: (name: string) => Promise<Store>;
 }

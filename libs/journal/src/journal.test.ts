@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { DiskFile } from "@concord/runtime";
 import { MemoryDisk } from "@concord/port-contracts";
 import { collect, everything, openOn, processOn, segmentPaths, SMALL, text } from "./test/memory-journal.ts";
-import { JOURNAL_LIMITS } from "./index.ts";
+import { JOURNAL_LIMITS, type Journal } from "./index.ts";
 
 /** Counts writes and syncs of files; `hold` makes syncs wait. */
 class WatchedDisk extends MemoryDisk {
@@ -277,6 +277,60 @@ test("full disk: no room for a new segment: refused; later ones go on without a 
   disk.files.clearFaults();
   assert.equal(await journal.append(text("on")), next);
   assert.equal((await everything(await openOn(disk, { limits: SMALL, strict: true }))).length, Number(next) + 1);
+});
+
+/** A journal on a full disk whose appends wait: `again` lets them try once more. */
+async function waitingOn(
+  disk: MemoryDisk,
+): Promise<{ readonly journal: Journal; readonly tried: () => Promise<void>; readonly again: () => void }> {
+  let pause = Promise.withResolvers<void>();
+  let begun = Promise.withResolvers<void>();
+  const spacePause = (): Promise<void> => {
+    begun.resolve();
+    return pause.promise;
+  };
+  const journal = await openOn(disk, { limits: SMALL, spacePause });
+  await journal.append(text("a"));
+  disk.files.capacityBytes = disk.files.usedBytes + 10;
+  const tried = async (): Promise<void> => {
+    await begun.promise;
+    begun = Promise.withResolvers();
+  };
+  const again = (): void => {
+    pause.resolve();
+    pause = Promise.withResolvers();
+  };
+  return { journal, tried, again };
+}
+
+test("full disk: appends that wait for space: reads go on; with space they are there in their order, and after a power cut", async () => {
+  const disk = new MemoryDisk();
+  const { journal, tried, again } = await waitingOn(disk);
+  const large = journal.append(new Uint8Array(150).fill(98));
+  await tried();
+  const small = journal.append(text("c"));
+  again();
+  await tried();
+  assert.deepEqual([await everything(journal), journal.nextSequence], [["0:a"], 3n]);
+  disk.files.clearFaults();
+  again();
+  assert.deepEqual([await large, await small], [1n, 2n]);
+  disk.crash(() => 0);
+  assert.deepEqual(await everything(await openOn(disk, { limits: SMALL, strict: true })), ["0:a", `1:${"b".repeat(150)}`, "2:c"]);
+});
+
+test("full disk: closed while appends wait for space: refused, also those behind them that there is space for", async () => {
+  const disk = new MemoryDisk();
+  const { journal, tried, again } = await waitingOn(disk);
+  const appended = [journal.append(new Uint8Array(150))];
+  await tried();
+  appended.push(journal.append(text("")));
+  const refused = Promise.all(appended.map((append) => assert.rejects(append, { code: "STORAGE_FULL", applied: "no" })));
+  const closed = journal.close();
+  again();
+  await Promise.all([refused, closed]);
+  disk.files.clearFaults();
+  assert.deepEqual(await everything(await openOn(disk, { limits: SMALL, strict: true })), ["0:a"]);
 });
 
 test("[OGD8] failed sync: all in the group get unknown, all behind and later no; reads go on; the file is never synced again", async () => {

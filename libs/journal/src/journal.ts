@@ -41,6 +41,10 @@ export class SegmentedJournal implements Journal {
   #sizeBytes: number;
   #loop: Promise<void> | undefined;
   #trimming: Promise<unknown> = Promise.resolve();
+  /** No write waits for space any more. */
+  #refusesWaiting = false;
+  /** The newest try to write found no space. */
+  #isWaiting = false;
   /** A segment's file was removed, which is not durable yet. */
   #hasUnsyncedRemoval = false;
   /** Where the last forward read ended: the next one mostly begins there. */
@@ -137,8 +141,13 @@ export class SegmentedJournal implements Journal {
     return trimmed;
   }
 
+  refuseWaiting(): void {
+    this.#refusesWaiting = true;
+  }
+
   async close(): Promise<void> {
     if (this.#state.kind === "running") this.#state = { kind: "closing" };
+    this.refuseWaiting();
     await this.#loop;
     await this.#trimming;
     await this.#prepared.close();
@@ -189,7 +198,8 @@ export class SegmentedJournal implements Journal {
       try {
         segment = await this.#addSegment();
       } catch (thrown) {
-        this.#refuse(this.#takeGroup(), thrown);
+        if (isFull(thrown)) await this.#afterFullDisk(this.#takeGroup(), thrown);
+        else this.#refuse(this.#takeGroup(), thrown);
         return;
       }
     }
@@ -218,7 +228,8 @@ export class SegmentedJournal implements Journal {
       this.#failpoint("journal:group-writing");
       const isWritten = await this.#write(file, segment, encoded);
       if (!isWritten) {
-        this.#refuse(group, new ConcordError("STORAGE_FULL", "the disk is full"));
+        this.#writingUnits = 0n;
+        await this.#afterFullDisk(group, new ConcordError("STORAGE_FULL", "the disk is full"));
         return;
       }
       this.#failpoint("journal:group-synced");
@@ -271,6 +282,9 @@ export class SegmentedJournal implements Journal {
     this.#sizeBytes += encoded.bytes;
     this.#durableSequence = encoded.next;
     this.#writingUnits = 0n;
+    if (this.#isWaiting)
+      this.#options.log?.info("records of the journal that waited for space are written", { folder: this.#options.folder });
+    this.#isWaiting = false;
     this.#lastSequence = encoded.frames.at(-1)!.sequence;
     this.#metrics.count("concord_journal_syncs_total");
     this.#metrics.count("concord_journal_written_bytes_total", encoded.bytes);
@@ -315,13 +329,38 @@ export class SegmentedJournal implements Journal {
   #stop(cause: unknown): void {
     this.#state = { kind: "stopped", cause };
     this.#options.log?.warn("journal stopped", { folder: this.#options.folder });
-    const waiting = this.#queue.splice(0);
-    this.#queuedBytes = 0;
-    this.#queuedUnits = 0n;
-    for (const { reject } of waiting) {
+    for (const { reject } of this.#takeAll()) {
       reject(new ConcordError("STORE_FAILED", "the journal stopped before this record was written", { applied: "no", cause }));
     }
     this.#options.onStopped?.(cause);
+  }
+
+  /** Nothing of the group is on disk. Where appends wait none is written that follows one that was not. */
+  async #afterFullDisk(group: readonly Pending[], cause: unknown): Promise<void> {
+    const { spacePause, folder, log } = this.#options;
+    if (spacePause === undefined) {
+      this.#refuse(group, cause);
+      return;
+    }
+    if (this.#refusesWaiting) {
+      this.#refuse([...group, ...this.#takeAll()], cause);
+      return;
+    }
+    this.#putBack(group);
+    if (!this.#isWaiting) log?.error("the disk is full: records of the journal wait for space", { folder, bytes: this.#queuedBytes });
+    this.#isWaiting = true;
+    await spacePause();
+  }
+
+  #putBack(group: readonly Pending[]): void {
+    const later = this.#takeAll();
+    for (const pending of [...group, ...later]) this.#put(pending);
+  }
+
+  #takeAll(): readonly Pending[] {
+    this.#queuedBytes = 0;
+    this.#queuedUnits = 0n;
+    return this.#queue.splice(0);
   }
 
   /** Nothing of the group is on disk. */

@@ -45,8 +45,8 @@ const marginOf = ({ freeBytes, keptBytes }: Space): number => freeBytes - keptBy
 
 /**
  * Admits new data while the disks have room above a low-water mark. Reads, deletes and background work do not ask. Between `open` and
- * `close` it keeps the reserve. On a full disk the stores that open get all of it; those that are open get a block at a time, down to half, lest
- * another program that fills the disk takes what the next start needs. What is missing of it is not for new data either.
+ * `close` it keeps the reserve. On a full disk the stores that open get three quarters of it; those that are open get a block at a time, down to half,
+ * lest another program that fills the disk takes what the next start needs. The rest is for single writes. What is missing of it is not for new data either.
  */
 export class SpaceGuard {
   readonly #options: SpaceGuardOptions;
@@ -70,7 +70,7 @@ export class SpaceGuard {
     if (lowBytes === 0 && reserve === undefined) return;
     await reserve?.find().catch(() => undefined);
     await this.#readFree();
-    if (reserve !== undefined && reserve.heldBytes > 0 && this.#reservedFreeBytes < reserve.neededBytes) {
+    if (reserve !== undefined && reserve.heldBytes > reserve.keptBytes && this.#reservedFreeBytes < reserve.neededBytes) {
       this.#giveUp(reserve, "the disk is full: the reserve goes to the stores that open");
       await this.#reserved(() => reserve.release());
     }

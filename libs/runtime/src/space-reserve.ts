@@ -2,20 +2,30 @@ import type { Disk } from "./disk.ts";
 
 const NAME = "reserve";
 const BLOCK_BYTES = 4 * 1024 * 1024;
+/** Unit in which file systems give space to files. */
+const CLUSTER_BYTES = 4096;
 
 /**
- * Space that a file of its own keeps from others, so that there is some for the stores when the disk is full: they need it to open, and
- * to delete. It grows and shrinks by a block at a time, and goes at once when the stores open.
+ * Space that a file of its own keeps from others, so that there is some for the stores when the disk is full: they need it to open, to
+ * delete, and to end what they began. It grows and shrinks by a block at a time, and most of it goes at once when the stores open. The rest is
+ * lent to single writes that find no space.
  */
 export class SpaceReserve {
   readonly disk: Disk;
   readonly #bytes: number;
   #heldBytes = 0;
+  /** One change of the file at a time. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   /** `bytes` in the root of `disk`; 0: none. */
   constructor(disk: Disk, bytes: number) {
     this.disk = disk;
     this.#bytes = bytes;
+  }
+
+  /** False: none is to be kept. */
+  get isWanted(): boolean {
+    return this.#bytes > 0;
   }
 
   /** How much is still to be kept. */
@@ -46,17 +56,62 @@ export class SpaceReserve {
     return Math.min(BLOCK_BYTES, this.missingBytes);
   }
 
+  /** Opening stores do not get it: it is for single writes, also when another program has taken all that the stores got. */
+  get keptBytes(): number {
+    return Math.floor(this.#bytes / (4 * CLUSTER_BYTES)) * CLUSTER_BYTES;
+  }
+
   /** What an earlier life kept counts. */
   async find(): Promise<void> {
-    if (this.#bytes === 0) return;
+    if (this.#bytes > 0) await this.#inTurn(() => this.#find());
+  }
+
+  /** A block more. It is not synced: a power cut may take it. */
+  grow(): Promise<void> {
+    return this.#inTurn(() => this.#grow());
+  }
+
+  /** A block less. */
+  shrink(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.canShrink) await this.#truncate(this.#heldBytes - BLOCK_BYTES);
+    });
+  }
+
+  /** Gives up all but what is kept for single writes. */
+  release(): Promise<void> {
+    return this.#inTurn(async () => {
+      if (this.#heldBytes > this.keptBytes) await this.#truncate(this.keptBytes);
+    });
+  }
+
+  /**
+   * Gives up space for `bytes`, if it has so much, and calls `write` at once: another program that fills the disk has no time to take it, and when it
+   * does all the same, it has taken no more than that. "nothing": the reserve has no more; `write` was not called.
+   */
+  lend<Answer>(bytes: number, write: () => Promise<Answer>): Promise<Answer | "nothing"> {
+    return this.#inTurn(async () => {
+      const lent = Math.ceil(bytes / CLUSTER_BYTES + 1) * CLUSTER_BYTES;
+      if (lent > this.#heldBytes) return "nothing";
+      await this.#truncate(this.#heldBytes - lent);
+      return await write();
+    });
+  }
+
+  #inTurn<Answer>(act: () => Promise<Answer>): Promise<Answer> {
+    const done = this.#turn.then(act);
+    this.#turn = done.catch(() => undefined);
+    return done;
+  }
+
+  async #find(): Promise<void> {
     const file = await this.disk.open(NAME);
     if (file === undefined) return;
     this.#heldBytes = Math.min(file.size, this.#bytes);
     await file.close();
   }
 
-  /** A block more. It is not synced: a power cut may take it. */
-  async grow(): Promise<void> {
+  async #grow(): Promise<void> {
     const bytes = this.nextBytes;
     const made = await this.disk.create(NAME);
     const file = made === "exists" ? await this.disk.open(NAME) : made;
@@ -69,21 +124,15 @@ export class SpaceReserve {
     }
   }
 
-  /** A block less. */
-  async shrink(): Promise<void> {
+  async #truncate(size: number): Promise<void> {
     const file = await this.disk.open(NAME);
     if (file === undefined) return;
     try {
-      await file.truncate(this.#heldBytes - BLOCK_BYTES);
-      this.#heldBytes -= BLOCK_BYTES;
+      await file.truncate(size);
+      this.#heldBytes = size;
     } finally {
       await file.close();
     }
-  }
-
-  async release(): Promise<void> {
-    await this.disk.remove(NAME);
-    this.#heldBytes = 0;
   }
 }
 

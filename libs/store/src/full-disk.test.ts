@@ -88,6 +88,62 @@ test("full disk: the journal, or the file of a checkpoint, finds no space: the c
   }
 });
 
+const isJournal = (path: string): boolean => path.includes("journal");
+
+test("full disk: a write finds no space in the journal: it waits, reads go on; with space it is made, and what came behind it too", async () => {
+  const machine = new Machine();
+  let isFull = false;
+  machine.diskOf = (disk) => fullFor(disk, (path) => isFull && isJournal(path));
+  const store = await machine.open();
+  await store.write(writes(put("a", "1")), NONE);
+  isFull = true;
+  const waiting = [store.write(writes(put("a", "2")), NONE), store.write(writes(put("a", "3")), NONE)];
+  await turns();
+  assert.deepEqual([machine.failures, textOf(await store.get(bytes("a")))], [0, "1"]);
+  isFull = false;
+  for (const action of machine.timers.splice(0)) action();
+  await Promise.all(waiting);
+  assert.equal(textOf(await store.get(bytes("a"))), "3");
+  await store.close();
+  machine.crash("nothing");
+  assert.deepEqual(await contentsOf(await machine.open()), { a: "3" });
+});
+
+test("full disk: closed while a write waits for space: the write is refused, the store did not fail, and the next opening has what was acknowledged", async () => {
+  const machine = new Machine();
+  let isFull = false;
+  machine.diskOf = (disk) => fullFor(disk, (path) => isFull && isJournal(path));
+  const store = await machine.open();
+  await store.write(writes(put("a", "1")), NONE);
+  isFull = true;
+  const refused = assert.rejects(store.write(writes(put("a", "2")), NONE), { code: "STORE_FAILED" });
+  await turns();
+  const closed = store.close();
+  await turns();
+  for (const action of machine.timers.splice(0)) action();
+  await Promise.all([refused, closed]);
+  assert.equal(machine.failures, 0);
+  machine.crash("nothing");
+  isFull = false;
+  assert.deepEqual(await contentsOf(await machine.open()), { a: "1" });
+});
+
+test("full disk: a store is opened without space for a new file: it serves, and makes its checkpoint when there is some", async () => {
+  const machine = new Machine();
+  const before = await machine.open();
+  await before.write(writes(put("a", "1")), NONE);
+  machine.crash("nothing");
+  let isFull = true;
+  machine.diskOf = (disk) => fullFor(disk, () => isFull);
+  const store = await machine.open();
+  assert.deepEqual(await contentsOf(store), { a: "1" });
+  isFull = false;
+  await store.write(writes(put("b", "1")), NONE);
+  await store.close();
+  machine.crash("nothing");
+  assert.deepEqual(await contentsOf(await machine.open()), { a: "1", b: "1" });
+});
+
 test("full disk: what waits for space fails otherwise while it is closed: the store failed", async () => {
   const machine = new Machine();
   const store = await machine.open();

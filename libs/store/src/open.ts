@@ -1,9 +1,10 @@
 import { openJournal, type Journal, type JournalFindings } from "@concord/journal";
-import { toHex, type Random } from "@concord/runtime";
+import { ConcordError, sleep, toHex, type Random } from "@concord/runtime";
 import { NO_EVIDENCE, readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { hasCutFile, makeCutFile } from "./cut-file.ts";
 import { KeyFilter } from "./key-filter.ts";
 import { READ_KEYS_PER_CALL, STORE_LIMITS, type StoreLimits } from "./limits.ts";
+import { SPACE_RETRY_MS } from "./patient-reads.ts";
 import { replay, type Replayed } from "./replay.ts";
 import { damaged, describeDifference } from "./damage.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
@@ -85,7 +86,8 @@ async function readState(options: StoreOptions, depth: "quick" | "thorough"): Pr
   if (newest !== undefined && !hasJournal) throw damaged(folder, "its journal is missing");
   const onCut = (): Promise<void> => (keepsCuts === true ? makeCutFile(disk, folder) : Promise.resolve());
   const limits = limitsOf(options).journal;
-  const { journal, findings } = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits, onCut });
+  const spacePause = (): Promise<void> => sleep(options.clock, SPACE_RETRY_MS);
+  const { journal, findings } = await openJournal({ ...options, folder: journalFolder(folder), strict: true, limits, onCut, spacePause });
   try {
     const base = newest ?? (await firstCheckpoint(options, journal));
     const replayed = await replayBehind(options, journal, base);
@@ -95,11 +97,21 @@ async function readState(options: StoreOptions, depth: "quick" | "thorough"): Pr
     // Opening wrote files of the backing store anew, so earlier evidence says nothing; a kill may come before the next checkpoint.
     const { scannedMs, keys } = contents;
     const checkpoint = { ...base, evidence: await backing.evidence(), scannedMs, keys: await keys?.note() };
-    await writeCheckpoint(disk, folder, checkpoint, checksum);
+    await unlessFull(options, writeCheckpoint(disk, folder, checkpoint, checksum));
     return { ...replayed, ...contents, journal, checkpoint, isCut: reportCut(options, journal, replayed, findings) };
   } catch (thrown) {
     await journal.close().catch(() => undefined);
     throw thrown;
+  }
+}
+
+/** Without it the store has what it had: only the next opening reads more. */
+async function unlessFull({ folder, log }: StoreOptions, written: Promise<void>): Promise<void> {
+  try {
+    await written;
+  } catch (thrown) {
+    if (!(thrown instanceof ConcordError) || thrown.code !== "STORAGE_FULL") throw thrown;
+    log.warn("the disk is full: the store opens, and serves, without a new checkpoint", { folder });
   }
 }
 

@@ -5,7 +5,7 @@ export type BackingReads = Pick<BackingStore, "getMany" | "evidence">;
 
 const RETRY_MS = 50;
 /** Pause between two tries of a write that found no space. */
-const SPACE_RETRY_MS = 250;
+export const SPACE_RETRY_MS = 250;
 
 /**
  * Reads of checkpoints, whose failure fails the store: one that is OVERLOADED is repeated for as long as a write waits for a descriptor, and

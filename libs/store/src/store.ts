@@ -238,6 +238,7 @@ export class JournaledStore implements Store {
 
   async #close(): Promise<void> {
     this.#context.backing.refuseWaiting?.();
+    this.#journal.refuseWaiting();
     while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
     if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
     this.#scan?.stop();

@@ -8,7 +8,7 @@ import { LOG_ENTRY_NAMESPACE } from "@concord/group-log";
 import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
 import type { Service } from "@concord/rpc";
-import { ConcordError, SpaceGuard, SpaceReserve, WRITES_TAKEN, type Disk, type Writes } from "@concord/runtime";
+import { ConcordError, lendingDisk, SpaceGuard, SpaceReserve, WRITES_TAKEN, type Disk, type Writes } from "@concord/runtime";
 import { openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
 import type { RingConfig } from "./config.ts";
@@ -23,9 +23,12 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   const members = config.ring.length === 0 ? [config.nodeName] : config.ring.map((node) => node.name).sort();
   const others = config.ring.filter((node) => node.name !== config.nodeName);
   const { disk, writes } = await diskOf(options);
-  const own = writes.kind === "taken" ? spaceOf(options, disk) : spaceOf(options, undefined);
+  const reserve = disk === undefined || writes.kind === "refused" ? undefined : reserveOf(options, disk);
+  const own = spaceOf(options, reserve);
   await own.open();
-  const open = options.openKeyValue?.(config.nodeName) ?? openOwnStore(options, disk!, writes);
+  const open =
+    options.openKeyValue?.(config.nodeName) ??
+    openOwnStore(options, reserve === undefined ? disk! : lendingDisk({ disk: disk!, reserve, log }), writes);
   const store = await open.catch((thrown: unknown) => {
     own.close();
     throw thrown;
@@ -69,11 +72,14 @@ const STORE_FOLDER = "store";
 /** Entries of logs go once every replica has applied them. */
 export const SHORT_LIVED = Uint8Array.of(LOG_ENTRY_NAMESPACE, BATCH_ENTRY_NAMESPACE);
 
-/** Of stores that are not on a disk: space without an end. */
-function spaceOf({ config, environment }: BackendOptions<RingConfig>, disk: Disk | undefined): SpaceGuard {
-  const { lowSpaceBytes: lowBytes, reserveBytes } = config;
-  if (disk === undefined) return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
-  return new SpaceGuard({ ...environment, disks: [disk], lowBytes, reserve: new SpaceReserve(disk, reserveBytes) });
+function reserveOf({ config, reserve }: BackendOptions<RingConfig>, disk: Disk): SpaceReserve {
+  return reserve ?? new SpaceReserve(disk, config.reserveBytes);
+}
+
+/** Stores that are not on a disk have space without an end. */
+function spaceOf({ config, environment }: BackendOptions<RingConfig>, reserve: SpaceReserve | undefined): SpaceGuard {
+  if (reserve === undefined) return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
+  return new SpaceGuard({ ...environment, disks: [reserve.disk], lowBytes: config.lowSpaceBytes, reserve });
 }
 
 /**
