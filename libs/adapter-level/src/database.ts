@@ -12,6 +12,8 @@ type ClassicLevel = Level<Uint8Array, Uint8Array> & { compactRange(start: Uint8A
 export interface Database {
   readonly folder: string;
   readonly level: ClassicLevel;
+  /** `folder` is a copy that goes with it: what is written to it would be gone. */
+  readonly isCopy: boolean;
   /** Manifest of this opening. */
   readonly manifest: ManifestLog;
 }
@@ -61,7 +63,7 @@ export async function openDatabase(folder: string): Promise<Database> {
     await level.batch([...operations], { sync: true });
     const manifest = await manifestName(folder);
     if (manifest === undefined) throw new Error("LevelDB is open and its manifest has no name");
-    return { folder, level, manifest: new ManifestLog(join(folder, manifest)) };
+    return { folder, level, isCopy: false, manifest: new ManifestLog(join(folder, manifest)) };
   } catch (cause) {
     await level.close().catch(() => undefined);
     throw cause;

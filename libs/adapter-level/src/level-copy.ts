@@ -1,14 +1,10 @@
-import { copyFile, mkdtemp, readdir, rm, symlink } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { ConcordError, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore } from "@concord/ports";
+import { copyFiles } from "./copied-files.ts";
 import { openLevel } from "./level-key-value.ts";
-
-/** Never changed once it is written, and most of the bytes: LevelDB reads them where they are. */
-const TABLE = /\.(ldb|sst)$/;
-/** Logs, manifests and the name of the newest: LevelDB reads them when it opens, and writes others. */
-const COPIED = /^(CURRENT|MANIFEST-\d+|\d+\.log)$/;
 
 /**
  * Opens the store in `folder` without writing there: in a temporary folder with links to its tables and copies of its logs, which goes with
@@ -20,16 +16,9 @@ export async function openLevelCopy(folder: string, descriptors: DescriptorReser
 }
 
 async function openCopy(folder: string, descriptors: DescriptorReserve): Promise<BackingStore> {
-  const from = resolve(folder);
   let copy: string | undefined;
   try {
-    const names = await readdir(from);
-    if (!names.includes("CURRENT")) throw new Error("there is no store in it");
-    copy = await mkdtemp(join(tmpdir(), "concord-read-only-"));
-    for (const name of names) {
-      if (TABLE.test(name)) await symlink(join(from, name), join(copy, name));
-      else if (COPIED.test(name)) await copyFile(join(from, name), join(copy, name));
-    }
+    copy = await copyFiles(folder, join(tmpdir(), "concord-read-only-"), "own");
     return goesWith(copy, await openLevel(copy, descriptors));
   } catch (cause) {
     if (copy !== undefined) await rm(copy, { recursive: true, force: true });

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, isOutOfDescriptors, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
+import { closeDatabase, openCopiedDatabase, removeCopies } from "./copied-database.ts";
 import { flushDatabase, NotFlushed, openDatabase, readRange, requireLock, writeBatch, type Database } from "./database.ts";
 import { isManifestLost, ManifestEvidence } from "./manifest-evidence.ts";
 import { UnflushedBatches } from "./unflushed-batches.ts";
@@ -65,14 +66,26 @@ async function openChecked(folder: string): Promise<{ readonly database: Databas
       await requireLock(folder);
       throw damage;
     }
-    database = await openDatabase(folder);
-    if ((await refuseSuspects(suspects)) === "unsure") evidence.doubt();
+    database = await openThere(folder, suspects.length === 0 || evidence.tables() !== undefined);
+    if (!database.isCopy && (await refuseSuspects(suspects)) === "unsure") evidence.doubt();
     return { database, evidence };
   } catch (cause) {
-    await database?.level.close().catch(() => undefined);
+    if (database !== undefined) await closeDatabase(database).catch(() => undefined);
     throw cause;
   } finally {
     for (const { file } of suspects) await file.close();
+  }
+}
+
+/** Where it is, or through a copy when the disk is full and `mayCopy`: the tables of the store are known to be sound. */
+async function openThere(folder: string, mayCopy: boolean): Promise<Database> {
+  try {
+    const database = await openDatabase(folder);
+    await removeCopies(folder);
+    return database;
+  } catch (thrown) {
+    if (!mayCopy || !isFull(thrown)) throw thrown;
+    return await openCopiedDatabase(folder);
   }
 }
 
@@ -90,6 +103,9 @@ async function syncParents(folder: string, firstMade: string): Promise<void> {
     if (parent === dirname(resolve(firstMade))) return;
   }
 }
+
+/** The disk was full when the database was opened: it is read through a copy until there is space. */
+class OpenedFull extends Error {}
 
 type Health = { readonly kind: "healthy" } | { readonly kind: "failed"; readonly cause: unknown };
 
@@ -163,7 +179,7 @@ class LevelBackingStore implements BackingStore {
     this.#isClosing = true;
     await this.#turn;
     await Promise.allSettled(this.#reads);
-    await this.#database.level.close();
+    await closeDatabase(this.#database);
   }
 
   async #flush(): Promise<void> {
@@ -187,7 +203,8 @@ class LevelBackingStore implements BackingStore {
    */
   async #persist(act: () => Promise<void>, again: () => Promise<void>): Promise<void> {
     try {
-      await act().catch((thrown: unknown) => this.#persistAgain(thrown, again));
+      const first = this.#database.isCopy ? Promise.reject(new OpenedFull()) : act();
+      await first.catch((thrown: unknown) => this.#persistAgain(thrown, again));
     } catch (cause) {
       this.#health = { kind: "failed", cause };
       if (cause instanceof ConcordError && cause.code === "STORAGE_FULL") throw cause;
@@ -197,15 +214,17 @@ class LevelBackingStore implements BackingStore {
 
   async #persistAgain(thrown: unknown, again: () => Promise<void>): Promise<void> {
     for (let cause = thrown; ;) {
-      if (!isFull(cause) && !isOutOfDescriptors(cause) && !(cause instanceof NotFlushed)) throw cause;
+      const isLacking = isFull(cause) || isOutOfDescriptors(cause) || cause instanceof NotFlushed || cause instanceof OpenedFull;
+      if (!isLacking) throw cause;
       try {
         if (!isOutOfDescriptors(cause)) await this.#untilSpace();
         return await this.#context.descriptors.within(async () => {
           await this.#reopen();
+          if (this.#database.isCopy) throw new OpenedFull();
           await again();
         }, DESCRIPTOR_WRITE_WAIT_MS);
       } catch (failed) {
-        if (this.#isClosing || !isFull(failed)) throw failed;
+        if (this.#isClosing || !(isFull(failed) || failed instanceof OpenedFull)) throw failed;
         cause = failed;
       }
     }
@@ -234,8 +253,17 @@ class LevelBackingStore implements BackingStore {
 
   async #openAgain(): Promise<void> {
     await Promise.allSettled(this.#reads);
-    await this.#database.level.close();
-    this.#database = await openDatabase(this.#context.folder);
+    const { folder } = this.#context;
+    await this.#replaceBy(() => openThere(folder, true)).catch((thrown: unknown) => {
+      if (!isFull(thrown)) throw thrown;
+      return this.#replaceBy(() => openCopiedDatabase(folder));
+    });
+  }
+
+  /** Reads see what was not flushed in a copy, too. */
+  async #replaceBy(open: () => Promise<Database>): Promise<void> {
+    await closeDatabase(this.#database);
+    this.#database = await open();
     this.#evidence.restart();
     for (const operations of this.#unflushed) await writeBatch(this.#database, operations);
   }
