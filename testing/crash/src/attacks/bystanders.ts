@@ -137,10 +137,9 @@ function rowUser(db: ConcordClient): User {
       const line = randomUUID();
       await db.query("INSERT INTO Noted (reader, at, line) VALUES (?, ?, ?)", ["bob", at, line]);
       lines.set(at, line);
-      // Every third row is deleted again: an acknowledged deletion is a fact, too.
-      if (at % 3 !== 2) return;
+      // Every third row is deleted again, if it was acknowledged: its insertion may still be on its way otherwise. An acknowledged deletion is a fact, too.
       // Without an answer the row may be there or not.
-      lines.delete(at - 1);
+      if (at % 3 !== 2 || !lines.delete(at - 1)) return;
       await db.query("DELETE FROM Noted WHERE reader = ? AND at = ?", ["bob", at - 1]);
       deleted.add(at - 1);
     },
@@ -150,7 +149,8 @@ function rowUser(db: ConcordClient): User {
       const lost = [...lines].filter(([at, line]) => stored.get(at) !== line);
       const undead = [...stored.keys()].filter((at) => deleted.has(at));
       if (lost.length + undead.length === 0) return undefined;
-      return `${lost.length} of ${lines.size} acknowledged rows are lost or old, ${undead.length} deleted ones are there`;
+      const names = [...lost.map(([at]) => at), ...undead].join(", ");
+      return `${lost.length} of ${lines.size} acknowledged rows are lost or old, ${undead.length} deleted ones are there: ${names}`;
     },
   };
 }

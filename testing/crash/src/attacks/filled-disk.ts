@@ -137,7 +137,7 @@ async function attack(target: Target): Promise<void> {
 export const filledDisk: Attack = {
   name: "filled-disk",
   symptom: "within seconds the program ended, all four services with it, and did not start again until space was made",
-  isShort: false,
+  isShort: true,
   diskMiB: DISK_MIB,
   config: { lowSpaceBytes: RESERVE_BYTES, reserveBytes: RESERVE_BYTES },
   missing: () => (process.getuid?.() === 0 ? undefined : "only root mounts a file system"),
