@@ -5,7 +5,7 @@ import { DETECTION_LIMITS, MESH_MEMBERS_MAX } from "@concord/failure-detection";
 import { changeList, COMMAND_POLL_MS, COORDINATOR_LIST } from "@concord/member-lists";
 import { LIST_READ_EVERY_MS } from "@concord/ownership";
 import { warmUpGroup } from "./groups/warm-up.ts";
-import { TAKE_OVER_AGAIN_MS } from "./limits.ts";
+import { UNIT_TIMES } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer } from "./test/coordinator-fixture.ts";
 
 const TOKEN = "secret-o";
@@ -46,7 +46,7 @@ async function add(fixture: CoordinatorFixture): Promise<void> {
   hearAll(fixture);
   await fixture.clock.advance(DETECTION_LIMITS.nextListAfterMs);
   await change(fixture, 2, { add: FOURTH });
-  await fixture.clock.advance(LIST_READ_EVERY_MS + 2 * TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(LIST_READ_EVERY_MS + 2 * UNIT_TIMES.againMs);
 }
 
 test("[TX3, TX32] list: a fourth coordinator is added: it takes its share by asking for it; what was open commits; clients hear of it", async () => {
@@ -131,7 +131,7 @@ test("[TX17, TX32] list: a coordinator is removed: its groups go to others by th
   assert.ok(own.length > 0);
   // The first has the system group too, so the next step is another's.
   assert.equal((await change(fixture, 0, { remove: { name: "c0" } }))["done"], false);
-  await fixture.clock.advance(LIST_READ_EVERY_MS + 3 * TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(LIST_READ_EVERY_MS + 3 * UNIT_TIMES.againMs);
   const leaving = await topology(fixture, 1);
   assert.ok(leaving.groups.every(({ master }) => master !== "c0"));
   assert.deepEqual(fixture.failures, []);
@@ -184,7 +184,7 @@ test("[TX17, TX32] release: by an older list than known here nothing is released
   await fixture.connect(0).createTables();
   const group = (await topology(fixture, 1)).groups.find(({ master }) => master === "c1")!.id;
   await change(fixture, 0, { remove: { name: "c2" } });
-  await fixture.clock.advance(LIST_READ_EVERY_MS + TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(LIST_READ_EVERY_MS + UNIT_TIMES.againMs);
   assert.equal((await release(1, { name: "c0", group, listVersion: 0 }))["listVersion"], 1);
   assert.equal((await topology(fixture, 1)).groups.find(({ id }) => id === group)!.epoch > 0n, true, "it serves on");
   await fixture.stop();

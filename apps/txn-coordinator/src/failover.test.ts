@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { TopologyService } from "@concord/protos-txn";
-import { HAND_OVER_MS, LOST_TAKER_MS, STAND_DOWN_MS, TAKE_OVER_AGAIN_MS } from "./limits.ts";
+import { UNIT_TIMES } from "./limits.ts";
 import { albumKey, CoordinatorFixture, fails, settle, write, type Answer, type Client } from "./test/coordinator-fixture.ts";
 
 const ALBUMS = Array.from({ length: 40 }, (_, at) => at + 1);
@@ -97,7 +97,7 @@ test("[TX17] return: the master works again: it takes its groups back, the stand
   // It wakes: its commit is refused by the log, and it serves no longer.
   await fails("OUTCOME_UNKNOWN", insert(fixture, clients[0]!, album));
   for (const at of [1, 2]) fixture.memberships[at]!.about(0, "works");
-  await fixture.clock.advance(3 * TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(3 * UNIT_TIMES.againMs);
   await insert(fixture, clients[0]!, album);
   const refused = await fails("NOT_MASTER", insert(fixture, clients[standby]!, album));
   assert.equal(refused.metadata["master"], "c0");
@@ -116,10 +116,10 @@ test("[TX14] lost: this coordinator is cut off: nothing new begins, what is open
   membership!.self("lost");
   await fails("NOT_MASTER", insert(fixture, clients[0]!, album));
   assert.equal(fixture.coordinators[0]!.ready, false);
-  await fixture.clock.advance(STAND_DOWN_MS + 10);
+  await fixture.clock.advance(UNIT_TIMES.lostServingMs + 10);
   await fails("TRANSACTION_UNKNOWN", clients[0]!.call("Read", { operation: operation(id, 2), keys: [albumKey(album)] }));
   membership!.self("works");
-  await fixture.clock.advance(2 * TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(2 * UNIT_TIMES.againMs);
   await insert(fixture, clients[0]!, album);
   assert.equal(fixture.coordinators[0]!.ready, true);
   await fixture.stop();
@@ -131,9 +131,9 @@ test("[TX14] lost for a moment: no standby took over: open transactions go on", 
   const id = fixture.id();
   await clients[0]!.call("Start", { operation: operation(id, 1), key: albumKey(album) });
   fixture.memberships[0]!.self("lost");
-  await fixture.clock.advance(STAND_DOWN_MS / 2);
+  await fixture.clock.advance(UNIT_TIMES.lostServingMs / 2);
   fixture.memberships[0]!.self("works");
-  await fixture.clock.advance(STAND_DOWN_MS);
+  await fixture.clock.advance(UNIT_TIMES.lostServingMs);
   await clients[0]!.call("Commit", { operation: operation(id, 2), writes: [] });
   await fixture.stop();
 });
@@ -163,7 +163,7 @@ test("[TX17] takeover: the standby stays lost meanwhile: it ends its takeover, a
   fixture.log.mayRaise = promise;
   await callGone(fixture, [0]);
   fixture.memberships[first!]!.self("lost");
-  await fixture.clock.advance(LOST_TAKER_MS + 10);
+  await fixture.clock.advance(UNIT_TIMES.lostOpeningMs + 10);
   fixture.log.mayRaise = Promise.resolve();
   fixture.memberships[second!]!.about(first!, "gone");
   await settle();
@@ -261,15 +261,15 @@ test("[TX17] stop of all: no coordinator is left to take over: each drains and s
   assert.ok(fixture.memberships.every(({ isStopped }) => isStopped));
 });
 
-test("[TX17] hand-over: a transaction that stays open is aborted after HAND_OVER_MS", async () => {
+test("[TX17] hand-over: a transaction that stays open is aborted after drainMs", async () => {
   const { fixture, clients } = await clusterOfThree();
   const album = await albumOf(fixture, clients[0]!);
   const open = fixture.id();
   await clients[0]!.call("Start", { operation: operation(open, 1), key: albumKey(album) });
   const stopping = fixture.coordinators[0]!.stop();
-  await fixture.clock.advance(HAND_OVER_MS / 2);
+  await fixture.clock.advance(UNIT_TIMES.drainMs / 2);
   await clients[0]!.call("Read", { operation: operation(open, 2), keys: [albumKey(album)] });
-  await fixture.clock.advance(HAND_OVER_MS);
+  await fixture.clock.advance(UNIT_TIMES.drainMs);
   await stopping;
   const resolved = await Promise.allSettled(
     [1, 2].map((at) => clients[at]!.call("ResolveOutcome", { transactionId: open, key: albumKey(album) })),
@@ -363,7 +363,7 @@ test("[TX14] lost and heard again, a standby took over meanwhile: opens nothing 
   for (const at of [1, 2]) fixture.memberships[at]!.about(0, "works");
   fixture.memberships[0]!.self("works");
   await fails("STARTING", insert(fixture, clients[0]!, album));
-  await fixture.clock.advance(3 * TAKE_OVER_AGAIN_MS);
+  await fixture.clock.advance(3 * UNIT_TIMES.againMs);
   await insert(fixture, clients[0]!, album);
   await fixture.stop();
 });

@@ -1,4 +1,5 @@
 import { DETECTION_LIMITS } from "@concord/failure-detection";
+import type { UnitTimes } from "@concord/ownership";
 
 /** Keys in one Lock. */
 export const LOCK_KEYS_MAX = 100;
@@ -15,14 +16,8 @@ export const CREATE_STATEMENTS_MAX = 200;
 export const PARSED_STATEMENTS = { entriesMax: 1_000, bytesMax: 16 * 1024 * 1024 };
 /** Coordinators that may serve a group: its master and two standbys (TX16). */
 export const RANKS = 3;
-/** Pause before another try to take a group over, and after this coordinator was fenced: two that compete do not take turns all the time. */
-export const TAKE_OVER_AGAIN_MS = 250;
 /** First budget of asking the log whether an epoch still holds; asked again with twice the budget, up to `storageTimeoutMs`, while that is not known. */
 export const VERIFY_TIMEOUT_MS = 500;
-/** A coordinator that is lost for so long ends its transactions: no standby needs more to have taken over. */
-export const STAND_DOWN_MS = 1_000;
-/** A taker that is lost for so long ends its takeover: the next standby has begun by then, and the two would fence each other. */
-export const LOST_TAKER_MS = 40;
 /** Pause between two looks for what another node has yet to write. */
 export const POLL_MS = 20;
 /** Looks for a schema version just committed before the answer goes out anyway. */
@@ -46,9 +41,25 @@ export const TOPOLOGY_WATCHES_MAX = 10_000;
 /** A queued Start is answered so long before its deadline: the answer has a way to go. */
 export const ANSWER_MARGIN_MS = 20;
 /** A planned hand-over lets open transactions end by themselves for so long; then they are aborted. */
-export const HAND_OVER_MS = 1_000;
+const HAND_OVER_MS = 1_000;
 /** A coordinator waits this long for another to release a group: longer than HAND_OVER_MS and what is then left to commit. */
-export const RELEASE_TIMEOUT_MS = 2_000;
+const RELEASE_TIMEOUT_MS = 2_000;
+/** Pause before another try to take a group over, and after this coordinator was fenced: two that compete do not take turns all the time. */
+const TAKE_OVER_AGAIN_MS = 250;
+export const UNIT_TIMES: UnitTimes = {
+  // It serves until the other asks, or has raised the epoch.
+  releaseMs: Number.POSITIVE_INFINITY,
+  // A taker that is lost for so long ends its takeover: the next standby has begun by then, and the two would fence each other.
+  lostOpeningMs: 40,
+  // A coordinator that is lost for so long ends its transactions: no standby needs more to have taken over.
+  lostServingMs: 1_000,
+  drainMs: HAND_OVER_MS,
+  releaseTimeoutMs: RELEASE_TIMEOUT_MS,
+  holdMs: TAKE_OVER_AGAIN_MS,
+  againMs: TAKE_OVER_AGAIN_MS,
+  takeOverPauseMs: 0,
+  leaveMs: HAND_OVER_MS + RELEASE_TIMEOUT_MS,
+};
 /** A pause of the main loop that is longer than one beat is measured and said (TX33). */
 export const STALL_MS = DETECTION_LIMITS.beatMs;
 export const STALL_LOOK_EVERY_MS = 25;

@@ -79,10 +79,8 @@ export class RoutingClient implements ConcordClient {
         const error = toClientError(thrown);
         if (!error.retryable || error.applied !== "no") throw error;
         if (at < addresses.length - 1) continue;
-        // The system group is being taken over.
-        const isMoving = error.code === "STARTING" || error.code === "NOT_MASTER";
-        if (!isMoving || clock.monotonicMs() >= endsAtMs) throw error;
-        await sleep(clock, error.retryAfterMs ?? CREATE_AGAIN_MS);
+        if (clock.monotonicMs() >= endsAtMs) throw error;
+        await sleep(clock, Math.max(CREATE_AGAIN_MS, error.retryAfterMs ?? 0));
       }
     }
   }

@@ -227,18 +227,20 @@ test("[TX3] table: its creation was answered by another server than the one aske
   assert.equal(cluster.requests(SchemaService.methods.GetSchema).length, 2);
 });
 
-test("[TX3] createTables: the system group is being taken over: asked again, until the deadline", async () => {
-  const { cluster, db } = await withAlbum();
-  const refuse = (times: number): void => {
-    for (let at = 0; at < times; at += 1) cluster.fail("createTables", "STARTING", { retryAfterMs: 20 });
-  };
-  refuse(2 * COORDINATORS.length);
-  await cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"]));
-  assert.equal(cluster.seen("createTables").length, 2 * COORDINATORS.length + 1);
-  refuse(10_000);
-  const error = await failure(cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"])));
-  assert.deepEqual([error.code, error.applied], ["STARTING", "no"]);
-});
+for (const code of ["STARTING", "READ_TIMEOUT", "OVERLOADED"] as const) {
+  test(`[TX3] createTables: ${code} of every coordinator, nothing is applied: asked again, until the deadline`, async () => {
+    const { cluster, db } = await withAlbum();
+    const refuse = (times: number): void => {
+      for (let at = 0; at < times; at += 1) cluster.fail("createTables", code, { retryAfterMs: 20 });
+    };
+    refuse(2 * COORDINATORS.length);
+    await cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"]));
+    assert.equal(cluster.seen("createTables").length, 2 * COORDINATORS.length + 1);
+    refuse(10_000);
+    const error = await failure(cluster.clock.until(db.createTables(["CREATE TABLE songs (id bigint PRIMARY KEY)"])));
+    assert.deepEqual([error.code, error.applied], [code, "no"]);
+  });
+}
 
 test("[TX8] execute: the first reply is dropped: repeated under the same id", async () => {
   const { cluster, db } = await withAlbum();

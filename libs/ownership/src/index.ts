@@ -1,8 +1,8 @@
 export { place, type Member, type Placement, type PlacementOptions, type Ranks } from "./placement.ts";
-export { dutyOf, newerView, nextView, servingMember, type Duty, type View } from "./view.ts";
+export { servingMember, type View } from "./view.ts";
 export { Owners, type OwnersOptions } from "./owners.ts";
 export { askedToRelease, tenureDecision, type Opinions, type TenureDecision, type TenureFacts, type TenureWaits } from "./hand-over.ts";
-export type { Ended, Tenure, Unit } from "./unit.ts";
+export { unitOfTenure, type Ended, type Tenure, type Unit } from "./unit.ts";
 export { Units, type HandOverPeers, type UnitsOptions, type UnitTimes } from "./units.ts";
 export {
   assignable,

@@ -2,7 +2,8 @@ import type { SeededFault } from "./seeded-fault.ts";
 
 const TAKE_OVER = "libs/group-log/src/take-over.ts";
 const GROUP_STATE = "libs/group-log/src/group-state.ts";
-const GROUPS = "apps/txn-coordinator/src/groups/groups.ts";
+const OWNERS = "libs/ownership/src/owners.ts";
+const UNITS = "libs/ownership/src/units.ts";
 const VERDICTS = "libs/failure-detection/src/verdicts.ts";
 const OPINIONS = "libs/failure-detection/src/opinions.ts";
 const HEAR_BEAT = "libs/failure-detection/src/hear-beat.ts";
@@ -16,14 +17,14 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     scenario: "failover",
     edits: [
       {
-        file: "apps/txn-coordinator/src/groups/standing.ts",
+        file: OWNERS,
         search: 'return this.#self === "works" && clock.monotonicMs() < membership.leaseEndMs();',
         replace: 'return this.#self !== "joining" || clock.monotonicMs() < membership.leaseEndMs();',
       },
       {
-        file: GROUPS,
-        search: "return this.#confirmed.get(group) === this.#standing.losses;",
-        replace: "return this.#confirmed.has(group);",
+        file: UNITS,
+        search: "return this.#held.get(name)?.confirmedAt === this.#options.owners.losses;",
+        replace: "return this.#held.has(name);",
       },
     ],
   },
@@ -33,9 +34,9 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     scenario: "failover",
     edits: [
       {
-        file: GROUPS,
-        search: "return this.#confirmed.get(group) === this.#standing.losses;",
-        replace: "return this.#confirmed.has(group);",
+        file: UNITS,
+        search: "return this.#held.get(name)?.confirmedAt === this.#options.owners.losses;",
+        replace: "return this.#held.has(name);",
       },
     ],
   },
@@ -136,9 +137,14 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     scenario: "failover",
     edits: [
       {
-        file: "libs/ownership/src/view.ts",
-        search: 'return master === self ? { kind: "serve" }',
-        replace: 'return master === self || view.placement.get(unit)![1] === self ? { kind: "serve" }',
+        file: OWNERS,
+        search: "return this.works && this.ownerOf(unit) === this.#options.nodeName;",
+        replace: "return this.works && (this.ownerOf(unit) === this.self || this.#view.placement.get(unit)![1] === this.self);",
+      },
+      {
+        file: UNITS,
+        search: "const isOwner = owners.ownerOf(held.name) === owners.self;",
+        replace: "const isOwner = owners.ownerOf(held.name) === owners.self || owners.view.placement.get(held.name)![1] === owners.self;",
       },
     ],
   },
@@ -148,9 +154,9 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     scenario: "failover",
     edits: [
       {
-        file: GROUPS,
-        search: 'if (verified === "fenced") group.stop();',
-        replace: 'if (verified === "fenced" && group.owner === "") group.stop();',
+        file: UNITS,
+        search: 'if (answer === "fenced") return this.#ended(held, unit, "fenced");',
+        replace: 'if (answer === "fenced") return;',
       },
     ],
   },

@@ -1,6 +1,6 @@
 import type { SeededFault } from "./seeded-fault.ts";
 
-const GROUPS = "apps/txn-coordinator/src/groups/groups.ts";
+const UNITS = "libs/ownership/src/units.ts";
 
 /** Mistakes with lists of coordinators and workers that change while they run (TX32). */
 export const MEMBERS_FAULTS: readonly SeededFault[] = [
@@ -9,7 +9,7 @@ export const MEMBERS_FAULTS: readonly SeededFault[] = [
     about:
       "A coordinator that a new list makes the master takes a group over without asking the one that serves it to release it (TX17, TX32).",
     scenario: "members",
-    edits: [{ file: GROUPS, search: "if (view !== this.#standing.view) follows = false;", replace: "" }],
+    edits: [{ file: UNITS, search: "        held.follows = false;\n        if (held.released", replace: "        if (held.released" }],
   },
   {
     name: "verdict-before-its-name",
@@ -31,7 +31,7 @@ export const MEMBERS_FAULTS: readonly SeededFault[] = [
     about:
       "A worker that a new list makes the owner of a partition opens it without asking the one that serves it to release it (TX17, TX32).",
     scenario: "workers",
-    edits: [{ file: "libs/ownership/src/units.ts", search: "      await this.#askAll(held);\n", replace: "" }],
+    edits: [{ file: UNITS, search: "      await this.#askAll(held);\n", replace: "" }],
   },
   {
     name: "hears-none-after-a-list",
