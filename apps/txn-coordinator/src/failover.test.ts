@@ -61,6 +61,8 @@ test("[TX16, TX17] failover: the master is gone: the first standby takes each of
   const album = await albumOf(fixture, clients[0]!);
   await fixture.coordinators[0]!.stop();
   await callGone(fixture, [0]);
+  const verdicts = fixture.counted.filter((name) => name.startsWith("coordinator_verdicts_total") && name.endsWith("gone"));
+  assert.deepEqual(verdicts, ["coordinator_verdicts_total c0 gone", "coordinator_verdicts_total c0 gone"], "at each of the two others");
   const after = await routes(clients[1]!);
   assert.deepEqual(
     after.map(({ master }) => master === "c0"),

@@ -1,10 +1,12 @@
-import { ConcordError, epochOf } from "@concord/runtime";
+import { ConcordError, epochOf, silentMetrics } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { openFlush } from "./flush-entry.ts";
+import { TransactionGroup } from "./transaction-group.ts";
 import {
   albumKey,
   checksum,
+  Client,
   fails,
   insert,
   int,
@@ -165,6 +167,27 @@ test("[TXD1] zombie master: a second one took over: the first commits nothing an
   assert.equal(fixture.log.promisedEpoch, 2n, "a fenced master never raises again");
   const resolved = await taker.group.serving().resolveOutcome(writing.id, taker.deadline());
   assert.equal(resolved.kind, "aborted");
+});
+
+test("[TXD1] idle master: the log was asked and has a newer epoch: fenced and counted once, as by an append", async () => {
+  const fixture = new TestFixture();
+  const counted: string[] = [];
+  const group = new TransactionGroup({ ...fixture.context(), metrics: { ...silentMetrics, count: (name) => void counted.push(name) } });
+  await group.start();
+  const idle = new Client(fixture, group);
+  const open = idle.begin();
+  await open.start(albumKey(1));
+  group.overtaken();
+  group.overtaken();
+  await group.ended;
+  assert.equal(group.state.kind, "fenced");
+  await fails("EPOCH_FENCED", open.read(albumKey(1)));
+  await fails("EPOCH_FENCED", idle.execute([insert(albumKey(1))]));
+  assert.equal(fixture.rows.row(albumKey(1)), undefined);
+  assert.deepEqual(
+    counted.filter((name) => name === "txn_groups_fenced_total"),
+    ["txn_groups_fenced_total"],
+  );
 });
 
 test("[TXD1] fenced master: a commit repeated there: refused without claiming that nothing was applied", async () => {

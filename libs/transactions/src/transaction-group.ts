@@ -94,6 +94,11 @@ export class TransactionGroup {
     this.#ended.resolve();
   }
 
+  /** The log has a newer epoch: as when an append is refused for it. */
+  overtaken(): void {
+    this.#fence(new ConcordError("EPOCH_FENCED", "another master has raised the epoch"));
+  }
+
   /**
    * The master that runs the group's transactions here. STARTING, EPOCH_FENCED or DRAINING when it does not serve; `applied` is what that
    * refusal claims: a repeated commit may have been applied by its first try, which only a serving master knows.

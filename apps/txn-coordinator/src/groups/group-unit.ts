@@ -51,6 +51,7 @@ export class GroupUnit implements Unit {
     if (state.kind !== "serving") return "unknown";
     const timeoutMs = Math.min(storageTimeoutMs, VERIFY_TIMEOUT_MS * 2 ** unanswered);
     const verified = await groupLog.verify({ group, epoch: state.master.epoch, owner }, timeoutMs).catch(() => "unknown" as const);
+    if (verified === "fenced") this.group.overtaken();
     if (verified === "unknown") log.debug("the log did not report whether the epoch holds", { group, timeoutMs });
     return verified;
   }

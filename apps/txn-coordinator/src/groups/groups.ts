@@ -204,8 +204,7 @@ export class Groups {
     const group = this.#trusted(id);
     if (group !== undefined) return group;
     const { name, address } = this.masterOf(id);
-    if (name === this.#owners.self)
-      throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`, { applied });
+    if (name === this.#owners.self) throw new ConcordError("STARTING", `group ${id} is about to be taken over; try again`, { applied });
     throw new ConcordError("NOT_MASTER", `group ${id} is served by ${name} at ${address}`, {
       applied,
       metadata: { group: id, master: name, address },

@@ -11,6 +11,7 @@ import {
   newTimeId,
   silentLog,
   silentMetrics,
+  type Metrics,
   sleep,
   timeIdToBytes,
   toHex,
@@ -175,6 +176,8 @@ export class CoordinatorFixture {
   readonly addresses: string[] = [];
   nodes: readonly { readonly name: string; readonly address: string; readonly datacenter: string }[] = [];
   /** By coordinator, of those composed last. */
+  /** Names and labels of counters, of all coordinators, as they grew. */
+  readonly counted: string[] = [];
   readonly memberships: ScriptedMembership[] = [];
   /** Why each one ended that had to. */
   readonly failures: string[] = [];
@@ -237,7 +240,8 @@ export class CoordinatorFixture {
       below: (limit: number) => this.#next() % limit,
       float: () => this.#next() / 2 ** 31,
     };
-    return { clock, random, transport, checksum, log: silentLog, metrics: silentMetrics, failpoint: () => undefined };
+    const count: Metrics["count"] = (name, _by, labels) => void this.counted.push([name, ...Object.values(labels ?? {})].join(" "));
+    return { clock, random, transport, checksum, log: silentLog, metrics: { ...silentMetrics, count }, failpoint: () => undefined };
   }
 
   connect(at = 0, token?: string): Client {
