@@ -7,6 +7,7 @@ import { classPath, versionOf, type Artefacts } from "./artefacts.ts";
 import type { Cluster } from "./cluster.ts";
 import type { Engine } from "./engine.ts";
 import type { Layout } from "./layout.ts";
+import { writeKafkaCommands } from "./kafka-commands.ts";
 import { JAVA, MAVEN } from "./requirements.ts";
 import { checkFree } from "./ports.ts";
 import { fillTemplate } from "./template.ts";
@@ -30,13 +31,16 @@ const JAVA_FLAGS = [
 const METADATA_REQUEST = Buffer.from("0000000e0003000100000001ffff00000000", "hex");
 const BROKER_COUNT_AT = 8;
 
-/** Real brokers from Maven artefacts, each broker and controller in one process (KRaft). */
+/**
+ * Real brokers from Maven artefacts, each broker and controller in one process (KRaft). Clients of the connection may do anything; each broker has another port,
+ * whose clients log in (SCRAM-SHA-512) and may do what ACLs allow them.
+ */
 export const kafkaEngine: Engine = {
   name: "kafka",
   nodeCounts: [1, 3],
   requirements: () => [JAVA, MAVEN],
   version: () => versionOf(ARTEFACTS),
-  portCount: (nodes) => nodes * 2,
+  portCount: (nodes) => nodes * 3,
   processNames: ({ nodes }) => Array.from({ length: nodes }, (_, index) => String(index + 1)),
   start: startKafka,
   connection: ({ layout }) => `brokers ${brokersOf(layout).join(",")}`,
@@ -49,11 +53,10 @@ export function brokersOf({ nodes, ports }: Layout): readonly string[] {
 async function startKafka(cluster: Cluster, names: readonly string[]): Promise<void> {
   const { layout } = cluster;
   const classes = classPath(ARTEFACTS, process.env, cluster.report);
+  writeKafkaCommands(cluster.folder, classes, cluster.report);
   configure(cluster, classes);
   for (const name of names) {
-    const [port, controllerPort] = portsOf(layout, name);
-    await checkFree(port, "127.0.0.1");
-    await checkFree(controllerPort, "127.0.0.1");
+    for (const port of portsOf(layout, name)) await checkFree(port, "127.0.0.1");
   }
   for (const name of names) {
     const args = [...JAVA_FLAGS, "-cp", classes, "kafka.Kafka", join(cluster.folderOf(name), "server.properties")];
@@ -64,9 +67,10 @@ async function startKafka(cluster: Cluster, names: readonly string[]): Promise<v
   await Promise.all(names.map((name) => cluster.untilReady(name, async () => (await listedBrokers(portsOf(layout, name)[0])) >= listed)));
 }
 
-function portsOf({ nodes, ports }: Layout, name: string): readonly [number, number] {
+/** Of clients, of the controller, and of clients that log in; a cluster of before has no last one. */
+function portsOf({ nodes, ports }: Layout, name: string): readonly [number, number, ...number[]] {
   const index = Number(name) - 1;
-  return [ports[index]!, ports[nodes + index]!];
+  return [ports[index]!, ports[nodes + index]!, ...ports.slice(2 * nodes + index, 2 * nodes + index + 1)];
 }
 
 /** Of a new cluster: properties of every node, and folders that share one cluster id. */
@@ -77,11 +81,20 @@ function configure(cluster: Cluster, classes: string): void {
   const names = kafkaEngine.processNames(layout);
   const replicas = Math.min(layout.nodes, 3);
   for (const name of names) {
-    const [port, controllerPort] = portsOf(layout, name);
+    const [port, controllerPort, loginPort] = portsOf(layout, name);
     mkdirSync(cluster.folderOf(name), { recursive: true });
     const voters = names.map((each) => `${each}@127.0.0.1:${portsOf(layout, each)[1]}`).join(",");
     const minInsync = replicas === 3 ? 2 : 1;
-    const values = { node: name, voters, port, controllerPort, replicas, minInsync, logs: join(cluster.folderOf(name), "logs") };
+    const values = {
+      node: name,
+      voters,
+      port,
+      controllerPort,
+      loginPort: loginPort!,
+      replicas,
+      minInsync,
+      logs: join(cluster.folderOf(name), "logs"),
+    };
     writeFileSync(join(cluster.folderOf(name), "server.properties"), fillTemplate(TEMPLATE, values));
   }
   format(cluster, names, classes);

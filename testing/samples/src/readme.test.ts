@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { test } from "node:test";
 import { ONE_PROCESS, planFromBase, PORT_BASE } from "@concord/constellation";
+import { differencesOf, scriptOf, stepsOf } from "./page.ts";
 import { patternOf, samplesIn } from "./sample.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
@@ -64,4 +65,20 @@ test("a sample's output: numbers and hashes may differ, nothing else may", () =>
   assert.match('entry 7 of group g13 (one)\nETag "b026324c"\n', pattern);
   assert.doesNotMatch('entry 7 of group g13 (two)\nETag "b026324c"\n', pattern);
   assert.doesNotMatch('entry 7 of group g13 (one)\nETag "b026324c"\nmore\n', pattern);
+});
+
+test("a page: its steps: shell blocks and files in order, with the output shown below; a drawing is none, another output is a difference", () => {
+  const page =
+    "```\na drawing\n```\n\n```python\n# a.py\nprint(1)\n```\n\n```sh\npython3 a.py\n```\n\n```\n1 (one)\n```\n\n```sh\ntrue\n```\n";
+  const steps = stepsOf(page);
+  assert.deepEqual(
+    steps.map(({ output }) => output),
+    [undefined, "1 (one)\n", undefined],
+  );
+  assert.match(scriptOf(steps), /cat > a\.py <<'PYTHON'\n# a\.py\nprint\(1\)\nPYTHON\n[^]*python3 a\.py\n[^]*true\n$/);
+  const printed = (output: string): string => `-- step --\n-- step --\n${output}\n-- step --\n`;
+  assert.deepEqual(differencesOf(steps, printed("22 (one)")), []);
+  assert.equal(differencesOf(steps, printed("22 (two)")).length, 1);
+  assert.equal(differencesOf(steps, "-- step --\n").length, 1);
+  assert.throws(() => stepsOf("```python\nprint(1)\n```\n"));
 });
