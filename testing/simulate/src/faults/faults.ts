@@ -7,6 +7,7 @@ import { MESSAGE_FAULTS } from "./message-faults.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
 import { OBJECT_LOCK_FAULTS } from "./object-lock-faults.ts";
 import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
+import { PLAIN_FAULTS } from "./plain-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
 import type { SeededFault } from "./seeded-fault.ts";
@@ -29,6 +30,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...OBJECT_FAULTS,
   ...OBJECT_LOCK_FAULTS,
   ...OWNERSHIP_FAULTS,
+  ...PLAIN_FAULTS,
   ...STORE_FAULTS,
   ...REPAIR_FAULTS,
   {
