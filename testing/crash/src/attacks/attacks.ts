@@ -5,6 +5,7 @@ import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { damagedPart, damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
+import { deadPeer, deadPeerDisk } from "./dead-peer.ts";
 import { descriptors } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
@@ -30,6 +31,8 @@ export const ATTACKS: readonly Attack[] = [
   hostileTenant,
   clockAhead,
   busyDrain,
+  deadPeer,
+  deadPeerDisk,
 ];
 
 /** Runs the named attacks, or all, or those of the short form; returns whether none succeeded. */
