@@ -94,7 +94,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         address: config.adminAddress,
         metrics,
         ready: () => !isLeaving() && service.ready,
-        problems: () => service.problems,
+        problems: () => service.unready,
         waitsFor: () => environment.startWaits.current,
         warnings: () => service.warnings,
         log,

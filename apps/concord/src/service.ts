@@ -15,7 +15,7 @@ export interface ConcordServiceOptions {
     readonly storage: SupervisedPart<Address, Part<Address> & { readonly warnings: readonly string[]; replicas(): Promise<object> }>;
     readonly transactions: SupervisedPart<Address, Part<Address> & { transactions(): object }>;
     readonly objects: SupervisedPart<Addresses, Part<Addresses> & { scrub(): Promise<object> }>;
-    readonly messages: SupervisedPart<Address, Part<Address>>;
+    readonly messages: SupervisedPart<Address, Part<Address> & { readonly problems: readonly string[] }>;
   };
   /** What heartbeats need on the server; it serves as long as the server does. */
   readonly heartbeats: readonly Service[];
@@ -48,6 +48,11 @@ export class ConcordService {
   /** Reasons of the parts that are out, each with what to do; one line a part. */
   get problems(): readonly string[] {
     return PART_NAMES.flatMap((name) => this.#options.parts[name].problem ?? []);
+  }
+
+  /** Why the node does not want traffic, a line each: parts that are out, and partitions that do not work. */
+  get unready(): readonly string[] {
+    return [...this.problems, ...(this.#options.parts.messages.part?.problems ?? [])];
   }
 
   /** The admin page /parts: the state of each part. */

@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { UdpMembership } from "@concord/adapter-heartbeats";
+import type { KafkaLogOptions } from "@concord/adapter-kafka";
 import { openLevel } from "@concord/adapter-level";
 import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
@@ -90,11 +91,11 @@ export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWork
   const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
   const sole = soleOwner(config, environment);
   const ownersNow = (): Owners => shared?.opened.owners ?? sole;
-  const openMessages = async (signal: AbortSignal): Promise<MessageLog> => {
+  const openMessages = async (signal: AbortSignal, failed: (thrown: unknown) => void): Promise<MessageLog> => {
     await shared?.open(host.membership ?? beats()!, signal);
     if (host.openMessages !== undefined) return await host.openMessages();
     const owners = ownersNow();
-    return config.log === "kafka" ? await openKafka(config, host, owners, signal) : await openLog(config, host, owners);
+    return config.log === "kafka" ? await openKafka(config, host, owners, { signal, failed }) : await openLog(config, host, owners);
   };
   return new DedupWorkerService({
     log,
@@ -185,7 +186,7 @@ async function openKafka(
   config: DedupWorkerConfig,
   { environment, kafkaCa }: DedupWorkerOptions,
   owners: Owners,
-  signal: AbortSignal,
+  tries: Pick<KafkaLogOptions, "signal" | "failed">,
 ): Promise<MessageLog> {
   // The driver is loaded only where it is used: programs that do without start sooner.
   const { openKafkaLog } = await import("@concord/adapter-kafka");
@@ -203,7 +204,7 @@ async function openKafka(
     ...assignmentOf(owners),
     clock,
     log,
-    signal,
+    ...tries,
   });
 }
 

@@ -231,6 +231,7 @@ describe("partitions", () => {
       fixture.scripted[1]!.fail(new ConcordError("CORRUPT_DATA", "the window is damaged"));
       await settle();
       assert.equal(fixture.service.ready, false);
+      assert.deepEqual(fixture.service.problems, ["the window is damaged"]);
       assert.deepEqual([fixture.gauges.get("dedup_partition_running 0"), fixture.gauges.get("dedup_partition_running 1")], [1, 0]);
       const { partitions } = await client.call("session", "GetStatistics", {});
       assert.deepEqual(

@@ -66,6 +66,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     address: config.adminAddress,
     metrics,
     ready: () => !isLeaving() && service.ready,
+    problems: () => service.problems,
     waitsFor: () => environment.startWaits.current,
     log,
     connectionsMax: connections.admin,

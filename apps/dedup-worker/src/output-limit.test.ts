@@ -91,6 +91,7 @@ test("[DDD10] output: the window needs more than may be kept: refused with what 
   assert.deepEqual((await client.call("unary", "Seen", { ids: [fixture.idIn(0, "m0")] })).seen, [true]);
   assert.equal((await client.ingest([{ id: fixture.idIn(1, "other"), value: VALUE }]))[0]!.verdict, "VERDICT_ACCEPTED");
   assert.equal(fixture.service.ready, false);
+  assert.match(fixture.service.problems.join("\n"), /^partition 0: the window needs \d+ bytes/);
   await fixture.clock.advance(GAUGE_INTERVAL_MS);
   await settle();
   assert.deepEqual([fixture.gauges.get("dedup_output_full 0"), fixture.gauges.get("dedup_output_full 1")], [1, 0]);

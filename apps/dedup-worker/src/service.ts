@@ -27,8 +27,8 @@ export interface DedupWorkerServiceOptions {
   readonly host: Omit<HostOptions, "services">;
   /** Takes the data folder's lock and checks what is in it. */
   openMeta(): Promise<KeyValue>;
-  /** Ends its tries when the signal is aborted. */
-  openMessages(signal: AbortSignal): Promise<MessageLog>;
+  /** Ends its tries when the signal is aborted; reports why one failed. */
+  openMessages(signal: AbortSignal, failed: (thrown: unknown) => void): Promise<MessageLog>;
   openStore(meta: KeyValue, messages: MessageLog): Store;
   /** After the last call. */
   close(): void;
@@ -61,6 +61,11 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
   /** Serving, and no partition has stopped. */
   get ready(): boolean {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.store.partitions.ready;
+  }
+
+  /** What does not work once its messages are open, a line each. */
+  get problems(): readonly string[] {
+    return this.#state.kind === "serving" || this.#state.kind === "starting" ? this.#state.store.partitions.problems : [];
   }
 
   /** On a host of its own. Resolves when it serves; until then every call gets STARTING. Rejects when it must not start; then all is closed. */
@@ -105,7 +110,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     const [meta] = this.#state.opened as readonly [KeyValue];
     this.#state = { kind: "bound", opened: [meta], host };
     const { startWaits, messagesAt } = this.#options;
-    const messages = await startWaits.during(messagesAt, () => this.#options.openMessages(signal));
+    const messages = await startWaits.during(messagesAt, (failed) => this.#options.openMessages(signal, failed));
     const opened = [messages, meta];
     this.#state = { kind: "bound", opened, host };
     signal.throwIfAborted();

@@ -41,6 +41,8 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   readonly isAssigned?: (partition: number) => boolean;
   /** Ends the tries to reach the brokers. */
   readonly signal?: AbortSignal;
+  /** Why a try failed; the next one follows. */
+  readonly failed?: (thrown: unknown) => void;
 }
 
 /**
@@ -60,7 +62,8 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
         return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
       } catch (error) {
         if (!(error instanceof KafkaFailure) || signal?.aborted === true) throw error instanceof ConcordError ? error : unavailable(error);
-        log.warn("Kafka cannot be reached yet", { reason: error.message });
+        log.warn("Kafka cannot be used yet", { reason: error.message });
+        options.failed?.(error);
         await sleep(clock, backoffMs(START_PAUSES, failures), signal);
       }
     }

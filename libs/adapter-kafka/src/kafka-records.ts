@@ -39,7 +39,7 @@ export async function openKafkaRecords(options: KafkaRecordsOptions): Promise<Ka
         return new TopicRecords(wire, topic, clock);
       } catch (error) {
         if (!(error instanceof KafkaFailure) || signal?.aborted === true) throw error instanceof ConcordError ? error : unavailable(error);
-        log.warn("Kafka cannot be reached yet", { reason: error.message });
+        log.warn("Kafka cannot be used yet", { reason: error.message });
         await sleep(clock, backoffMs(START_PAUSES, failures), signal);
       }
     }

@@ -269,7 +269,7 @@ export class KafkajsWire implements KafkaWire {
   }
 
   #coordinated<Answer>(what: string, kind: number, id: string, ask: (broker: Broker) => Promise<Answer>): Promise<Answer> {
-    return this.#request(what, async (cluster) => ask(await cluster.findGroupCoordinator({ groupId: id, coordinatorType: kind })));
+    return this.#request(what, async (cluster) => ask(await coordinatorOf(cluster, { groupId: id, coordinatorType: kind })));
   }
 
   /** One request. After a failure the next one begins with new connections and new metadata: a broker that hangs is left. */
@@ -338,6 +338,20 @@ const KEEPS_CONNECTION = new Set([
   "CLUSTER_AUTHORIZATION_FAILED",
 ]);
 
+const COORDINATOR_NOT_FOUND = "KafkaJSGroupCoordinatorNotFound";
+
+/** kafkajs does not report why no broker named a coordinator: one is asked again, and its refusal, a permission that is missing say, is thrown. */
+async function coordinatorOf(cluster: Cluster, request: { readonly groupId: string; readonly coordinatorType: number }): Promise<Broker> {
+  try {
+    return await cluster.findGroupCoordinator(request);
+  } catch (thrown) {
+    const [first] = cluster.brokerPool.metadata.brokers;
+    if ((thrown as Error).name === COORDINATOR_NOT_FOUND && first !== undefined)
+      await (await cluster.findBroker({ nodeId: first.nodeId })).findGroupCoordinator(request);
+    throw thrown;
+  }
+}
+
 /** Kafka's newer name of the same refusal. */
 const NAMES: Readonly<Record<string, string>> = { KAFKAJS_UNKNOWN_ERROR_CODE: "UNKNOWN_ERROR_CODE" };
 
@@ -346,7 +360,7 @@ function typeOf(thrown: unknown): string | undefined {
   const { type, message, name } = thrown as { readonly type?: unknown; readonly message?: unknown; readonly name?: unknown };
   // Code 90 is younger than kafkajs: a producer that was fenced.
   if (type === "KAFKAJS_UNKNOWN_ERROR_CODE" && message === "Unknown error code 90") return "PRODUCER_FENCED";
-  if (name === "KafkaJSGroupCoordinatorNotFound") return "GROUP_COORDINATOR_NOT_AVAILABLE";
+  if (name === COORDINATOR_NOT_FOUND) return "GROUP_COORDINATOR_NOT_AVAILABLE";
   return typeof type === "string" ? (NAMES[type] ?? type) : undefined;
 }
 

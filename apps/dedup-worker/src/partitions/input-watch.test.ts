@@ -62,6 +62,7 @@ test("[DDD3] partitions: others change the topics while the worker runs: not rea
   fault = { reason: "grown", unreadPartitions: 2 };
   await fixture.clock.advance(GAUGE_INTERVAL_MS);
   assert.deepEqual([fixture.service.ready, fixture.gauges.get("dedup_partitions_unread")], [false, 2]);
+  assert.deepEqual(fixture.service.problems, ["grown"]);
   fault = undefined;
   await fixture.clock.advance(GAUGE_INTERVAL_MS);
   assert.deepEqual([fixture.service.ready, fixture.gauges.get("dedup_partitions_unread")], [true, 0]);

@@ -52,14 +52,29 @@ export class Partitions {
    * they were.
    */
   get ready(): boolean {
+    return this.problems.length === 0;
+  }
+
+  /** Why it is not, a line each. */
+  get problems(): readonly string[] {
     const { messages, owners } = this.#options;
-    const isWell = (partition: number): boolean => {
-      const worker = this.#served(partition);
-      if (worker === undefined) return !owners.owns(unitOf(partition));
-      if (outputRefusal(messages, partition) !== undefined) return false;
-      return worker.state.kind === "running" || worker.state.kind === "rebuilding";
-    };
-    return owners.works && messages.topicFault === undefined && this.#partitions.every(isWell);
+    const alone = owners.works ? [] : ["this worker does not hear a majority of the workers"];
+    return [
+      ...alone,
+      ...(messages.topicFault === undefined ? [] : [messages.topicFault.reason]),
+      ...this.#partitions.flatMap((each) => this.#problemOf(each)),
+    ];
+  }
+
+  #problemOf(partition: number): readonly string[] {
+    const { messages, owners } = this.#options;
+    const worker = this.#served(partition);
+    if (worker === undefined) return owners.owns(unitOf(partition)) ? [`partition ${partition} is not open here yet`] : [];
+    const refusal = outputRefusal(messages, partition);
+    if (refusal !== undefined) return [refusal.message];
+    const { state } = worker;
+    if (state.kind === "running" || state.kind === "rebuilding") return [];
+    return [state.kind === "stopped" ? state.reason.message : `partition ${partition}: ${state.reason.message}`];
   }
 
   /**

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, test } from "node:test";
 import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
 import { newTopics, type Topics } from "@concord/adapter-kafka/testing";
 import {
   argumentsOf,
@@ -13,7 +14,9 @@ import {
   ids,
   jsonOf,
   kill,
+  loginBrokers,
   processed,
+  STATE_POLL_MS,
   statistics,
   until,
   values,
@@ -136,6 +139,28 @@ test("[DD4] foreign producer: a transaction stays open before 100 messages: the 
   await until(worker.address, processed(sent.length));
   await kill(worker, "SIGTERM");
   assert.deepEqual(await values(topics.output), sent.map(jsonOf));
+});
+
+test("foreign admin: the worker's user lacks permissions: /readyz names what is refused; once they are given the worker starts by itself", async () => {
+  const topics = await newTopics();
+  const asked = { name: topics.input, password: "secret", prefix: topics.input.replace(/-in$/, "") };
+  await foreign("user", { ...asked, kinds: [] });
+  const login = ["--kafka-brokers", loginBrokers().join(","), "--kafka-user", asked.name, "--kafka-password", asked.password];
+  const args = [...argumentsOf(topics, JSON_IDS), "--admin-address", "127.0.0.1:0", ...login];
+  const { stdout } = workers.run({ folder: topics.input, args });
+  let address: string | undefined;
+  createInterface({ input: stdout! }).on("line", (line) => {
+    const entry = JSON.parse(line) as { readonly message: string; readonly address: string };
+    if (entry.message === "admin") address = entry.address;
+  });
+  const untilReadyz = async (wanted: RegExp): Promise<void> => {
+    while (address === undefined || !wanted.test(await (await fetch(`http://${address}/readyz`)).text())) await sleep(STATE_POLL_MS);
+  };
+  await untilReadyz(/not ready: the start waits for Kafka at .*Not authorized to access topics/);
+  await foreign("user", { ...asked, kinds: ["TOPIC", "GROUP"] });
+  await untilReadyz(/^partition 0: Kafka cannot be used: .*Transactional Id authorization failed$/m);
+  await foreign("user", { ...asked, kinds: ["TRANSACTIONAL_ID"] });
+  await untilReadyz(/^ready$/m);
 });
 
 test("[DDD8] foreign producer: compressed messages that are larger than the topics take: each once, small ones behind them too, none stops its partition", async () => {

@@ -12,10 +12,12 @@ import { WindowService } from "@concord/protos-dedup";
 import { callUnary } from "@concord/rpc";
 import { transport, type Started } from "./worker-process.ts";
 
+export { brokers };
+
 const PROGRAM = join(import.meta.dirname, "foreign_client.py");
 const REQUIREMENTS = join(import.meta.dirname, "requirements.txt");
 const CACHE = join(import.meta.dirname, "../../../../node_modules/.cache/concord-clients");
-const STATE_POLL_MS = 100;
+export const STATE_POLL_MS = 100;
 const run = promisify(execFile);
 
 /** Where the pinned packages are; installed once for each Python. */
@@ -37,6 +39,13 @@ async function packages(): Promise<string> {
 
 /** Environment in which python3 has confluent-kafka. */
 export const env = { ...process.env, PYTHONPATH: await packages(), PYTHONDONTWRITEBYTECODE: "1" };
+
+/** Where clients log in and have only the permissions that they were given; those of `brokers` may do anything. */
+export function loginBrokers(): readonly string[] {
+  const file = join(process.env["ENGINE_KAFKA_FOLDER"]!, "cluster.json");
+  const { nodes, ports } = JSON.parse(readFileSync(file, "utf8")) as { readonly nodes: number; readonly ports: readonly number[] };
+  return ports.slice(2 * nodes).map((port) => `127.0.0.1:${port}`);
+}
 
 export interface ForeignMessage {
   readonly key?: string | null;

@@ -4,7 +4,22 @@ import json
 import sys
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 BROKERS, COMMAND, ASKED = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
@@ -93,4 +108,19 @@ def admin():
         future.result(60)
 
 
-{"produce": produce, "transaction": transaction, "consume": consume, "admin": admin}[COMMAND]()
+def user():
+    """A user who logs in by SCRAM and may do everything with what begins with the prefix, of these kinds."""
+    client = AdminClient({"bootstrap.servers": BROKERS})
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+    for future in client.alter_user_scram_credentials([UserScramCredentialUpsertion(ASKED["name"], info, ASKED["password"].encode())]).values():
+        future.result(60)
+    principal, pattern = f"User:{ASKED['name']}", ResourcePatternType.PREFIXED
+    bindings = [
+        AclBinding(ResourceType[kind], ASKED["prefix"], pattern, principal, "*", AclOperation.ALL, AclPermissionType.ALLOW)
+        for kind in ASKED["kinds"]
+    ]
+    for future in (client.create_acls(bindings) if bindings else {}).values():
+        future.result(60)
+
+
+{"produce": produce, "transaction": transaction, "consume": consume, "admin": admin, "user": user}[COMMAND]()

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { after, test } from "node:test";
 import { freeAddress } from "@concord/adapter-node-runtime/testing";
-import { env, foreign, ids, jsonOf, values } from "@concord/dedup-worker/testing";
+import { brokers, env, foreign, ids, jsonOf, loginBrokers, values } from "@concord/dedup-worker/testing";
 import { differencesOf, scriptOf, stepsOf } from "../page.ts";
 
 const CLONE = resolve(import.meta.dirname, "../../../..");
@@ -21,10 +21,9 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The reader's own settings in place of the page's: one broker, its commands, this clone. */
 function yourCluster(): string {
-  const { nodes, ports } = JSON.parse(readFileSync(join(ENGINE, "cluster.json"), "utf8")) as { nodes: number; ports: number[] };
-  const [plain, login] = [ports[0]!, ports[2 * nodes]!].map((port) => `127.0.0.1:${port}`);
+  const plain = brokers.join(",");
   return [
-    `export BROKERS=${login}`,
+    `export BROKERS=${loginBrokers().join(",")}`,
     `export ADMIN="--bootstrap-server ${plain}"`,
     `export CLIENT='${JSON.stringify({ "bootstrap.servers": plain })}'`,
     "export REPLICAS=1 MIN_INSYNC=1",
