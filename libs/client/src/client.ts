@@ -28,6 +28,7 @@ import type {
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
+import { beginsWith } from "./cql-keyword.ts";
 import { CREATE_AGAIN_MS, ID_TRIES_MAX, PAGE_ROWS } from "./limits.ts";
 import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
@@ -182,7 +183,7 @@ export class RoutingClient implements ConcordClient {
       pageToken: options.pageToken ?? new Uint8Array(),
       schemaVersion: directory.schemaVersion,
     };
-    if (isSelect(cql)) return this.#page<R>(await storage.read("query", request, options.timeoutMs));
+    if (beginsWith("select", cql)) return this.#page<R>(await storage.read("query", request, options.timeoutMs));
     try {
       const answer = await storage.statement(request, options.timeoutMs);
       const page = await this.#page<R>(answer);
@@ -317,8 +318,4 @@ const ABORTED: Outcome = { kind: "aborted" };
 
 function modeOf({ mode }: RowReadOptions): "READ_MODE_FAST" | "READ_MODE_ATOMIC" {
   return mode === "atomic" ? "READ_MODE_ATOMIC" : "READ_MODE_FAST";
-}
-
-function isSelect(cql: string): boolean {
-  return /^(?:\s|--[^\n]*\n|\/\/[^\n]*\n|\/\*[\s\S]*?\*\/)*select\b/i.test(cql);
 }

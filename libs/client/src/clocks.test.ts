@@ -5,7 +5,7 @@ import { BatchService, RowsService } from "@concord/protos-storage";
 import { TransactionService } from "@concord/protos-txn";
 import { ConcordError, sleep, timeIdFromBytes, timeIdMs, toHex } from "@concord/runtime";
 import type { ConcordClient } from "./api.ts";
-import { COORDINATORS, FakeCluster } from "./testing/fake-cluster.ts";
+import { COORDINATORS, FakeCluster, PROXIES } from "./testing/fake-cluster.ts";
 
 const SKEW_MS_MAX = 5_000;
 const TIMESTAMP_AHEAD_MS = 3_600_000;
@@ -75,24 +75,94 @@ test("clocks are right and the server stood for 6.5 s: the id is old, not the cl
   assert.deepEqual(seenMs, [0, 0]);
 });
 
-test("a clock 3 h ahead: plain writes and batches are refused once, and written with a timestamp of the server's time", async () => {
-  const { cluster, db } = await connected(3 * 3_600_000);
-  const refuse = (operation: "write" | "executeBatch"): void =>
+/** The next `count` calls are judged by their timestamps and a clock that stands `offMs` off, at some of the proxies. Answers those that were taken. */
+function stamped(cluster: FakeCluster, operation: "write" | "executeBatch", count: number, offMs: (address: string) => number): bigint[] {
+  const takenUs: bigint[] = [];
+  for (let at = 0; at < count; at += 1) {
     cluster.intercept(operation, (next) => {
-      const { timestampUs } = cluster.seen(operation).at(-1)!.request as { readonly timestampUs: bigint };
-      const aheadMs = Number(timestampUs / 1000n) - cluster.clock.nowMs();
-      if (aheadMs <= TIMESTAMP_AHEAD_MS) return next();
-      const metadata = { aheadMs: String(aheadMs) };
-      return Promise.reject(new ConcordError("TIMESTAMP_OUT_OF_RANGE", "as the server says it", { applied: "no", metadata }));
+      const { address, request } = cluster.seen(operation).at(-1)!;
+      const { timestampUs } = request as { readonly timestampUs: bigint };
+      const aheadMs = Number(timestampUs / 1000n) - cluster.clock.nowMs() - offMs(address);
+      if (timestampUs !== 0n && aheadMs > TIMESTAMP_AHEAD_MS) {
+        const metadata = { aheadMs: String(aheadMs) };
+        return Promise.reject(new ConcordError("TIMESTAMP_OUT_OF_RANGE", "as the server says it", { applied: "no", metadata }));
+      }
+      takenUs.push(timestampUs);
+      return next();
     });
-  for (let at = 0; at < 2; at += 1) refuse("write");
-  refuse("executeBatch");
+  }
+  return takenUs;
+}
+
+const aheadMsOf = (cluster: FakeCluster, timestampUs: bigint): number => Number(timestampUs / 1000n) - cluster.clock.nowMs();
+
+test("a clock 3 h ahead: a plain write is refused once at each proxy, and written with a timestamp of the servers' time, as all after it", async () => {
+  const { cluster, db } = await connected(3 * 3_600_000);
+  const written = stamped(cluster, "write", 4, () => 0);
+  const batched = stamped(cluster, "executeBatch", 1, () => 0);
   await cluster.clock.until(db.insert("notes", NOTE));
   await cluster.clock.until(db.batch([{ insert: "notes", row: NOTE }]));
-  const written = [...cluster.requests(RowsService.methods.Write), ...cluster.requests(BatchService.methods.ExecuteBatch)];
-  const aheadMs = written.map(({ timestampUs }) => Number(timestampUs / 1000n) - cluster.clock.nowMs());
-  assert.equal(aheadMs.length, 3);
-  assert.ok(aheadMs[0]! > TIMESTAMP_AHEAD_MS && aheadMs.slice(1).every((ms) => Math.abs(ms) < 1_000), aheadMs.join());
+  const sent = [...cluster.requests(RowsService.methods.Write), ...cluster.requests(BatchService.methods.ExecuteBatch)];
+  assert.deepEqual([sent.length, written.length, batched.length], [5, 1, 1]);
+  for (const timestampUs of [...written, ...batched]) assert.ok(Math.abs(aheadMsOf(cluster, timestampUs)) < 1_000);
+});
+
+const EIGHT_HOURS_MS = 8 * 3_600_000;
+
+const insertNote = (db: ConcordClient): Promise<unknown> => db.insert("notes", NOTE);
+const batchNote = (db: ConcordClient): Promise<unknown> => db.batch([{ insert: "notes", row: NOTE }]);
+
+for (const [operation, write] of [
+  ["executeBatch", batchNote],
+  ["write", insertNote],
+] as const) {
+  test(`one proxy's clock stands 8 h behind: ${operation}: what it refuses another one takes, and each is above those before it`, async () => {
+    const { cluster, db } = await connected(0);
+    const takenUs = stamped(cluster, operation, 20, (address) => (address === PROXIES[0] ? -EIGHT_HOURS_MS : 0));
+    for (let at = 0; at < 7; at += 1) await cluster.clock.until(write(db));
+    assert.equal(takenUs.length, 7);
+    assert.deepEqual(
+      takenUs,
+      takenUs.toSorted((left, right) => (left < right ? -1 : 1)),
+    );
+    assert.ok(cluster.seen(operation).length > 7, "the one behind was asked");
+    for (const timestampUs of takenUs) assert.ok(Math.abs(aheadMsOf(cluster, timestampUs)) < 1_000);
+  });
+}
+
+test("all proxies' clocks are set back by 8 h: batches are refused until they are right, never written below what was acknowledged", async () => {
+  const { cluster, db } = await connected(0);
+  let offMs = 0;
+  const takenUs = stamped(cluster, "executeBatch", 40, () => offMs);
+  await cluster.clock.until(batchNote(db));
+  offMs = -EIGHT_HOURS_MS;
+  for (let at = 0; at < 3; at += 1)
+    await assert.rejects(cluster.clock.until(batchNote(db)), { code: "TIMESTAMP_OUT_OF_RANGE", applied: "no" });
+  offMs = 0;
+  await cluster.clock.until(batchNote(db));
+  assert.equal(takenUs.length, 2);
+  assert.ok(takenUs[1]! > takenUs[0]!);
+});
+
+test("all proxies' clocks are set back by 8 h: the server draws the timestamps of plain writes, above what their rows hold", async () => {
+  const { cluster, db } = await connected(0);
+  let offMs = 0;
+  const takenUs = stamped(cluster, "write", 40, () => offMs);
+  await cluster.clock.until(insertNote(db));
+  offMs = -EIGHT_HOURS_MS;
+  for (let at = 0; at < 3; at += 1) await cluster.clock.until(insertNote(db));
+  assert.deepEqual(takenUs.slice(1), [0n, 0n, 0n]);
+  offMs = 0;
+  await cluster.clock.until(insertNote(db));
+  assert.ok(takenUs.at(-1)! > takenUs[0]!);
+});
+
+test("a proxy that is behind refuses a plain write, the next one answers that it lost to newer cells: drawn above them, for no other copy had an effect", async () => {
+  const { cluster, db } = await connected(0);
+  cluster.fail("write", "TIMESTAMP_OUT_OF_RANGE", { applied: "no", metadata: { aheadMs: String(EIGHT_HOURS_MS) } });
+  cluster.intercept("write", () => Promise.resolve({ timestampUs: 5n, superseded: true }));
+  assert.deepEqual(await cluster.clock.until(db.insert("notes", NOTE)), { superseded: false });
+  assert.equal(cluster.requests(RowsService.methods.Write).at(-1)!.timestampUs, 0n);
 });
 
 const OLD_BY_NOW = (): Promise<never> =>

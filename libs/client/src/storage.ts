@@ -12,6 +12,7 @@ import type { BatchOptions, BatchResult, CommitToken, WriteResult } from "./api.
 import { ID_TRIES_MAX, SEEN_GROUPS_MAX } from "./limits.ts";
 import { clientError, toClientError, withFacts, withoutEffect } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
+import { beginsWith } from "./cql-keyword.ts";
 import type { Directory } from "./directory.ts";
 import type { ConcordClientError } from "./errors.ts";
 import { hedged, HedgeBudget, type HedgedCall } from "./hedged-call.ts";
@@ -30,12 +31,16 @@ export interface StorageOptions {
 }
 
 interface AskPlan extends Pick<HedgedCall<unknown>, "addresses" | "delayMs" | "again"> {
-  /** Before each copy that is sent. */
-  readonly onAsk?: () => void;
+  /** Copies of the request that were sent and may have an effect. */
+  readonly copies?: { count: number };
 }
 
 /** Certainly without effect, and worth another try. */
 const isHarmless = (error: ConcordClientError): boolean => error.retryable && error.applied === "no";
+
+/** The timestamp is too far ahead of that proxy's clock: either this clock or that one is wrong, and another proxy's is a second opinion. */
+const isAhead = ({ code, applied, metadata }: ConcordClientError): boolean =>
+  code === "TIMESTAMP_OUT_OF_RANGE" && applied === "no" && metadata["aheadMs"] !== undefined;
 
 type StorageService = RowsService | BatchService;
 
@@ -48,6 +53,8 @@ export class Storage {
   readonly #seen = new Map<string, { token: CommitToken; place: number }>();
   #lastPlace = 0;
   #lastTimestampUs = 0n;
+  /** The newest that may have been written: later ones are above it (I12). */
+  #writtenUs = 0n;
 
   constructor(options: StorageOptions) {
     this.#options = options;
@@ -93,7 +100,8 @@ export class Storage {
     const plan = {
       addresses: this.#nodesTwice(),
       delayMs: this.#options.speculationDelayMs,
-      again: (error: ConcordClientError) => error.retryable,
+      again: (error: ConcordClientError) => error.retryable || isAhead(error),
+      isBatch: false,
     };
     const request = { write, schemaVersion: this.#options.directory.schemaVersion };
     return this.#aboveNewer(timeoutMs, plan, (timestampUs, leftMs, each) =>
@@ -104,7 +112,9 @@ export class Storage {
   /** A CQL statement that is no SELECT: each proxy would draw its own now() and uuid(), so a further one is asked only while nothing happened. */
   statement(request: QueryRequestInit, timeoutMs: number | undefined): Promise<QueryResponse> {
     const { clock, random } = this.#options;
-    const plan = { addresses: this.#nodesTwice(), delayMs: 0, again: isHarmless };
+    const again = (error: ConcordClientError): boolean => isHarmless(error) || isAhead(error);
+    const isBatch = beginsWith("begin", request.statement?.text ?? "");
+    const plan = { addresses: this.#nodesTwice(), delayMs: 0, again, isBatch };
     return this.#aboveNewer(timeoutMs, plan, (timestampUs, leftMs, each) => {
       const batchId = timestampUs === 0n ? new Uint8Array() : timeIdToBytes(newTimeId(clock, random));
       return this.#ask(RowsService, "query", { ...request, timestampUs, batchId }, leftMs, each);
@@ -114,39 +124,55 @@ export class Storage {
   /**
    * A write that lost to newer cells (of a clock that stood ahead, or of another writer in this moment) is sent once more, for the server to draw its
    * timestamp above them. Not when several copies of it may be on their way: one of them may have had its effect, and another client's write come
-   * after it, which must not be covered (I9).
+   * after it, which must not be covered (I9). The same for one that every proxy takes for a write of the future, unless it is a batch, whose timestamp
+   * is not drawn above what its rows hold.
    */
   async #aboveNewer<Answer extends WriteResult>(
     timeoutMs: number | undefined,
-    plan: AskPlan,
+    plan: AskPlan & { readonly isBatch: boolean },
     ask: (timestampUs: bigint, leftMs: number, plan: AskPlan) => Promise<Answer>,
   ): Promise<Answer> {
     const { clock } = this.#options;
     const deadlineAtMs = clock.monotonicMs() + (timeoutMs ?? this.#options.timeoutMs);
-    let asked = 0;
-    const onAsk = (): void => void (asked += 1);
-    const answer = await this.#stamped((timestampUs) => {
-      asked = 0;
-      return ask(timestampUs, deadlineAtMs - clock.monotonicMs(), { ...plan, onAsk });
+    const leftMs = (): number => deadlineAtMs - clock.monotonicMs();
+    const copies = { count: 0 };
+    const stamped = this.#stamped((timestampUs) => {
+      copies.count = 0;
+      return ask(timestampUs, leftMs(), { ...plan, copies });
     });
-    if (!answer.superseded || asked > 1) return answer;
-    return ask(0n, deadlineAtMs - clock.monotonicMs(), { ...plan, delayMs: 0, again: isHarmless });
+    const answer = await stamped.catch((thrown: unknown) => {
+      if (plan.isBatch || !isAhead(toClientError(thrown))) throw thrown;
+      return undefined;
+    });
+    if (answer !== undefined && (!answer.superseded || copies.count > 1)) return answer;
+    return ask(0n, leftMs(), { ...plan, delayMs: 0, again: isHarmless });
   }
 
-  /** A timestamp that is refused for its time corrects the clock, and the next one is made by that. */
+  /**
+   * A timestamp that every proxy refuses for its time corrects the clock, and the next one is made by that. Not where it has to be above what this client
+   * has written, which proxies took: then their clocks are behind, and one made by these would be below it.
+   */
   async #stamped<Answer>(run: (timestampUs: bigint) => Promise<Answer>): Promise<Answer> {
     const { clock } = this.#options;
     for (let tries = 1; ; tries += 1) {
-      const madeAtMs = clock.monotonicMs();
+      const [madeAtMs, madeUs] = [clock.monotonicMs(), clock.nowUs()];
+      const timestampUs = this.#timestampUs();
       try {
-        return await run(this.#timestampUs());
+        const answer = await run(timestampUs);
+        this.#wrote(timestampUs);
+        return answer;
       } catch (thrown) {
         const error = toClientError(thrown);
-        if (tries === ID_TRIES_MAX || !clock.learn(error, madeAtMs)) throw error;
-        // What is above the server's limit was never written.
-        this.#lastTimestampUs = 0n;
+        if (error.applied !== "no") this.#wrote(timestampUs);
+        if (tries === ID_TRIES_MAX || this.#writtenUs >= madeUs || !clock.learn(error, madeAtMs)) throw error;
+        // what is above the proxies' limit was not written
+        this.#lastTimestampUs = this.#writtenUs;
       }
     }
+  }
+
+  #wrote(timestampUs: bigint): void {
+    if (timestampUs > this.#writtenUs) this.#writtenUs = timestampUs;
   }
 
   /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke, or beside a slow first. */
@@ -160,7 +186,7 @@ export class Storage {
     };
     let retriesLeft = 1;
     const again = (error: ConcordClientError): boolean => {
-      if (error.applied === "no") return error.retryable;
+      if (error.applied === "no") return error.retryable || isAhead(error);
       if (error.code !== "BATCH_LOG_TIMEOUT" && error.code !== "CONNECTION_LOST") return false;
       retriesLeft -= 1;
       return retriesLeft >= 0;
@@ -190,8 +216,8 @@ export class Storage {
       clock,
       budget: this.#hedges,
       ask: (address, signal) => {
-        plan.onAsk?.();
-        return this.#call(address, service, operation, request, deadlineAtMs, signal);
+        const called = this.#call(address, service, operation, request, deadlineAtMs, signal);
+        return plan.copies === undefined ? called : counted(called, plan.copies);
       },
       slow: (address) => this.#pool.failed(address),
     });
@@ -236,6 +262,17 @@ export class Storage {
     const nowUs = this.#options.clock.nowUs();
     this.#lastTimestampUs = nowUs > this.#lastTimestampUs ? nowUs : this.#lastTimestampUs + 1n;
     return this.#lastTimestampUs;
+  }
+}
+
+/** A copy that was refused has no effect. */
+async function counted<Answer>(call: Promise<Answer>, copies: { count: number }): Promise<Answer> {
+  copies.count += 1;
+  try {
+    return await call;
+  } catch (thrown) {
+    if (toClientError(thrown).applied === "no") copies.count -= 1;
+    throw thrown;
   }
 }
 
