@@ -62,7 +62,7 @@ class Fixture {
   readonly disk = lendingDisk({
     disk: this.files.disk,
     reserve: this.reserve,
-    log: { ...silentLog, error: (message) => void this.said.push(message) },
+    log: { ...silentLog, error: (message, fields) => void this.said.push(`${message}: ${String(fields?.["reason"])}`) },
   });
 
   static async with(heldBytes: number): Promise<Fixture> {
@@ -104,17 +104,22 @@ test("[OPS11] lending: writes at the same time: each has its space", async () =>
 
 test("[OPS11] lending: another program takes what is given, or the file system some for itself: lent again, more each time", async () => {
   const fixture = await Fixture.with(RESERVE_BYTES);
-  fixture.files.stolen = 3;
+  fixture.files.stolen = 9;
   fixture.files.ownClusters = 5;
   await fixture.append(CLUSTER);
   assert.equal(fixture.files.sizes.get("journal"), CLUSTER);
+  const lostBytes = RESERVE_BYTES - fixture.reserve.heldBytes;
+  assert.ok(lostBytes < RESERVE_BYTES / 8, `${lostBytes} bytes of the reserve went`);
+  fixture.files.stolen = Number.POSITIVE_INFINITY;
+  await assert.rejects(fixture.append(CLUSTER), { code: "STORAGE_FULL" });
+  assert.match(fixture.said[0]!, /another program takes what the reserve gives/u);
 });
 
 test("[OPS11] lending: the reserve has less than is needed: STORAGE_FULL, the reserve is kept, and the log has one line about it", async () => {
   const fixture = await Fixture.with(CLUSTER);
   for (let times = 0; times < 3; times += 1) await assert.rejects(fixture.append(CLUSTER), { code: "STORAGE_FULL" });
   assert.deepEqual([fixture.reserve.heldBytes, fixture.said.length], [CLUSTER, 1]);
-  assert.match(fixture.said[0]!, /reserve is used up.*reserveBytes/u);
+  assert.match(fixture.said[0]!, /larger reserveBytes lasts longer: the reserve is used up/u);
 });
 
 test("[OPS11] lending: a large write that is not synced, data of an upload: STORAGE_FULL, nothing is lent", async () => {

@@ -3,10 +3,11 @@ import { ConcordError } from "./errors.ts";
 import type { Log } from "./observe.ts";
 import type { SpaceReserve } from "./space-reserve.ts";
 
-/** Tries of one call, each with more space than it needs: file systems take some for themselves, and others may be faster. */
-const LOANS_MAX = 6;
-/** Space beyond the need in the second try; twice as much and more in the next ones. */
-const SPARE_BYTES = 64 * 1024;
+/** Maximum tries of one call: another program may take what is given before the call does, and each time that costs a loan. */
+const LOANS_MAX = 16;
+/** So many of them have the space that the call needs; each further one has more beyond that, since file systems take some for themselves. */
+const EXACT_LOANS = 8;
+const SPARE_BYTES = 8 * 1024;
 /** Maximum bytes of an unsynced write that gets a loan: larger ones are data of uploads, or files that are prepared, and would use up the reserve. */
 const UNSYNCED_BYTES_MAX = 256 * 1024;
 /** Space for a name in a folder. */
@@ -44,7 +45,7 @@ export function lendingDisk({ disk, reserve, log }: LendingDiskOptions): Disk {
 class Lender {
   readonly #reserve: SpaceReserve;
   readonly #log: Log;
-  #isUsedUp = false;
+  #isNoted = false;
 
   constructor(reserve: SpaceReserve, log: Log) {
     this.#reserve = reserve;
@@ -63,27 +64,27 @@ class Lender {
 
   async #borrow<Answer>(bytes: number, act: () => Promise<Answer>, refusal: unknown): Promise<Answer> {
     for (let loan = 0; loan < LOANS_MAX; loan += 1) {
-      const outcome = await this.#reserve.lend(bytes + SPARE_BYTES * (2 ** loan - 1), () => attempted(act));
-      if (outcome === "nothing") break;
-      this.#isUsedUp = false;
-      if ("answer" in outcome) return outcome.answer;
+      const outcome = await this.#reserve.lend(bytes + SPARE_BYTES * Math.max(0, loan + 1 - EXACT_LOANS), () => attempted(act));
+      if (outcome === "nothing") {
+        this.#note("the reserve is used up", bytes);
+        throw refusal;
+      }
+      if ("answer" in outcome) {
+        this.#isNoted = false;
+        return outcome.answer;
+      }
       if (!isFull(outcome.thrown)) throw outcome.thrown;
     }
-    this.#noteUsedUp(bytes);
+    this.#note("another program takes what the reserve gives", bytes);
     throw refusal;
   }
 
-  /** Once, until it lends again. */
-  #noteUsedUp(bytes: number): void {
-    if (this.#isUsedUp || !this.#reserve.isWanted) return;
-    this.#isUsedUp = true;
-    this.#log.error(
-      "the disk is full and the reserve is used up: writes wait or are refused until there is space; a larger reserveBytes lasts longer",
-      {
-        reserveBytes: this.#reserve.heldBytes,
-        wantedBytes: bytes,
-      },
-    );
+  /** Once, until a write succeeds with a loan. */
+  #note(reason: string, wantedBytes: number): void {
+    if (this.#isNoted || !this.#reserve.isWanted) return;
+    this.#isNoted = true;
+    const text = "the disk is full: writes wait or are refused until there is space; make room, a larger reserveBytes lasts longer";
+    this.#log.error(text, { reason, reserveBytes: this.#reserve.heldBytes, wantedBytes });
   }
 }
 
