@@ -25,6 +25,8 @@ const REACH_TIMES_MAX = 5;
 const REACH_POLL_MS = 20;
 /** No call that fails waits for a checkpoint. */
 const FAULT_REACH_MS = 3_000;
+/** A start that finds no space for its writes waits for it; others are mostly through by then. */
+const FAULT_START_MS = 30_000;
 const STOPPED_POLL_MS = 5;
 const ELSEWHERE = "elsewhere";
 
@@ -181,7 +183,8 @@ export class Loop {
     for (const start of this.#starting) start.catch(() => undefined);
     const down = gone(node);
     // Points on the way of the start are reached before it is ready.
-    await Promise.race([booting, down]);
+    const limits = this.#options.faults === undefined ? [] : [sleep(FAULT_START_MS, undefined, { ref: false })];
+    await Promise.race([booting, down, ...limits]);
     return { node, booting, down };
   }
 

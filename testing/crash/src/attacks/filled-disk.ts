@@ -1,7 +1,7 @@
 // Another program that fills the disk to its last byte, and takes what is freed there too: reads are served, also after a restart.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync, statfsSync } from "node:fs";
+import { rmSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
@@ -16,6 +16,8 @@ const OPERATION_MS = 5_000;
 /** Longer than stores leave changed rows without a checkpoint. */
 const FULL_MS = 7_000;
 const PAUSE_MS = 100;
+/** Much longer than it takes on a busy machine, too. */
+const RESERVE_MS = 60_000;
 const KEPT = { table: "Kept", key: { id: 1n } };
 const LINE = "acknowledged before the disk was full";
 /** Writes on until there is no space, and tries again for ever. */
@@ -64,24 +66,29 @@ const WRITES: Operations = {
 };
 const REFUSED = /STORAGE_FULL|StorageFull/;
 
-interface Filling {
-  /** The other program ends; what it wrote stays. */
-  end(): Promise<void>;
-  free(): void;
+const junkOf = (target: Target): string => join(dirname(target.folder), "junk");
+
+/** Another program takes all space, and what is freed, until `act` has ended; what it wrote stays. */
+async function whileFilled(target: Target, act: () => Promise<void>): Promise<void> {
+  const filler: ChildProcess = spawn("sh", ["-c", FILLER, junkOf(target)], { stdio: "ignore", detached: true });
+  try {
+    while (statfsSync(target.folder).bavail > 0) await sleep(PAUSE_MS);
+    await act();
+  } finally {
+    const ended = once(filler, "exit");
+    process.kill(-filler.pid!, "SIGKILL");
+    await ended;
+  }
 }
 
-async function fill(target: Target): Promise<Filling> {
-  const junk = join(dirname(target.folder), "junk");
-  const filler: ChildProcess = spawn("sh", ["-c", FILLER, junk], { stdio: "ignore", detached: true });
-  while (statfsSync(target.folder).bavail > 0) await sleep(PAUSE_MS);
-  return {
-    end: async () => {
-      const ended = once(filler, "exit");
-      process.kill(-filler.pid!, "SIGKILL");
-      await ended;
-    },
-    free: () => rmSync(junk),
-  };
+/** The file comes back by itself. */
+async function judgeReserve(target: Target): Promise<void> {
+  const file = join(target.dataFolder(target.name), "storage", "reserve");
+  const until = Date.now() + RESERVE_MS;
+  while (statSync(file, { throwIfNoEntry: false })?.size !== RESERVE_BYTES) {
+    if (Date.now() > until) return target.fail(`the reserve is not whole ${RESERVE_MS / 1000} s after there was space again`);
+    await sleep(PAUSE_MS);
+  }
 }
 
 /** Judges the answers of the services for so long while nothing is free. */
@@ -115,21 +122,17 @@ async function attack(target: Target): Promise<void> {
   await db.runTransaction(KEPT, async (txn) => txn.insert("Kept", { ...KEPT.key, line: LINE }));
   await db.query("INSERT INTO KeptPlain (id, line) VALUES (?, ?)", [1n, LINE]);
   await clients.s3.send(new PutObjectCommand({ Bucket: BUCKET, Key: "kept", Body: LINE }));
-  const filling = await fill(target);
   try {
-    try {
-      await judgeFull(target, clients, "while the disk was full");
-    } finally {
-      await filling.end();
-    }
+    await whileFilled(target, () => judgeFull(target, clients, "while the disk was full"));
     target.note(`${statfsSync(target.folder).bavail} blocks were free before the restart`);
     await target.stop();
     await target.start();
-    await judgeFull(target, clients, "after a restart on the full disk");
+    await whileFilled(target, () => judgeFull(target, clients, "after a restart on the full disk"));
   } finally {
-    filling.free();
+    rmSync(junkOf(target));
   }
   await target.serves("once there was space again");
+  await judgeReserve(target);
   db.close();
   clients.s3.destroy();
 }
