@@ -99,7 +99,7 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
         warnings: () => service.warnings,
         log,
         connectionsMax: connections.admin,
-        pages: pagesOf(service),
+        pages: { ...pagesOf(service), "/tasks": environment.tasks.page },
       });
       log.info("admin", { address: admin.address });
       try {

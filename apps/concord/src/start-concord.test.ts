@@ -34,6 +34,15 @@ test("startConcord: two at once: apart, each on ports and in a folder of its own
       [[open.id, 1]],
     );
     await open.rollback();
+    const { tasks } = (await (await fetch(`http://${one.adminAddress}/tasks`)).json()) as { tasks: { name: string; state: string }[] };
+    const names = tasks.map(({ name }) => name);
+    for (const part of ["storage", "transactions", "objects"])
+      assert.ok(
+        names.some((name) => name.startsWith(`${part}: `)),
+        `/tasks of ${part}: ${names.join(", ")}`,
+      );
+    assert.equal(new Set(names).size, names.length, "each has a name of its own");
+    assert.ok(tasks.every(({ state }) => state === "running" || state === "waiting"));
     db.close();
     assert.notEqual(one.address, other.address);
     assert.deepEqual(folders.map(existsSync), [true, true]);

@@ -70,6 +70,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     waitsFor: () => environment.startWaits.current,
     log,
     connectionsMax: connections.admin,
+    pages: { "/tasks": environment.tasks.page },
   });
   log.info("admin", { address: admin.address });
   await service.start();

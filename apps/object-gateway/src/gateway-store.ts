@@ -93,7 +93,7 @@ export async function openGatewayStore(options: StoreOptions): Promise<GatewaySt
   let snapshot = notOpenYet;
   const records = await openRecords(options, () => snapshot());
   const { checkpointIntervalMs, journal: mode } = config;
-  const stores = { metadata, data, guids, clock, log, metrics, failpoint };
+  const stores = { metadata, data, guids, clock, tasks: environment.tasks, log, metrics, failpoint };
   const heartbeat = tuning.epochHeartbeatMs === undefined ? {} : { heartbeatMs: tuning.epochHeartbeatMs };
   const blocks = tuning.epochBlockNames === undefined ? {} : { blockNames: tuning.epochBlockNames };
   const uploads = { ...stores, ...heartbeat, ...blocks, mode, journal: records, instance, checkpointIntervalMs };

@@ -88,7 +88,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   if (writes.kind !== "refused" && config.dataStoreFolder !== undefined) await requireWritable(config.dataStoreFolder);
   const service = compose({ disk, writes });
   signal.addEventListener("abort", () => void service.stop());
-  const pages = { "/scrub": () => service.scrub() };
+  const pages = { "/scrub": () => service.scrub(), "/tasks": environment.tasks.page };
   const admin = await startAdmin({
     address: config.adminAddress,
     metrics,

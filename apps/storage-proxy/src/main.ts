@@ -42,7 +42,7 @@ const service = composeStorageProxy(config, {
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const pages = { "/replicas": () => service.replicas() };
+  const pages = { "/replicas": () => service.replicas(), "/tasks": environment.tasks.page };
   const admin = await startAdmin({
     address: config.adminAddress,
     metrics,

@@ -49,7 +49,7 @@ export interface TxnCoordinatorOptions {
 /** The only place that knows the adapters of a txn-coordinator. */
 export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: TxnCoordinatorOptions): TxnCoordinatorService {
   const { environment, stores, limits } = options;
-  const { clock, log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
+  const { log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
   const { rows, groupLog, localRows, admit, closeStores } =
     stores === undefined ? proxyStores(config, environment) : { ...stores, closeStores: () => {} };
   const schema = new SchemaCache({ rows, timeoutMs: config.storageTimeoutMs, log });
@@ -69,7 +69,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     membership: "listRead" in membership ? membership : undefined,
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   });
-  const space = admit === undefined ? undefined : new SpaceWatch({ clock, admit });
+  const space = admit === undefined ? undefined : new SpaceWatch({ ...environment, admit });
   const peers = remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt);
   const groups = new Groups({
     ...environment,

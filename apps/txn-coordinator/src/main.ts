@@ -58,7 +58,7 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
     waitsFor: () => environment.startWaits.current,
     log,
     connectionsMax: connections.admin,
-    pages: { "/transactions": async () => service.transactions() },
+    pages: { "/tasks": environment.tasks.page, "/transactions": async () => service.transactions() },
   });
   log.info("admin", { address: admin.address });
   await service.start();

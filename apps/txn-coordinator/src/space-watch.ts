@@ -1,21 +1,31 @@
-import { ConcordError, toConcordError, type Clock, type Timer } from "@concord/runtime";
+import { ConcordError, Task, type Clock, type Tasks } from "@concord/runtime";
 import { SPACE_ASKED_EVERY_MS } from "./limits.ts";
 
 export interface SpaceWatchOptions {
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   /** STORAGE_FULL while the storage takes no new data. */
   readonly admit: () => Promise<void>;
 }
 
 /** What the storage says of its disks, asked once in a while for all commits. A storage that does not answer refuses nothing by that. */
 export class SpaceWatch {
-  readonly #options: SpaceWatchOptions;
+  readonly #task: Task;
+  readonly #asked = Promise.withResolvers<void>();
   #refusal: ConcordError | undefined;
-  #timer: Timer | undefined;
-  #isStopped = false;
 
-  constructor(options: SpaceWatchOptions) {
-    this.#options = options;
+  constructor({ admit, ...options }: SpaceWatchOptions) {
+    this.#task = new Task({
+      ...options,
+      name: "transactions: space of the storage",
+      step: async () => {
+        await admit();
+        this.#answered(undefined);
+        return SPACE_ASKED_EVERY_MS;
+      },
+      retryMs: () => SPACE_ASKED_EVERY_MS,
+      failed: (error) => this.#answered(error.code === "STORAGE_FULL" ? error : undefined),
+    });
   }
 
   /** With what commits are refused that add rows; undefined: there is space. */
@@ -27,27 +37,17 @@ export class SpaceWatch {
 
   /** Resolves when it was asked for the first time. */
   async start(): Promise<void> {
-    await this.#ask();
-    this.#askLater();
+    this.#task.start();
+    await this.#asked.promise;
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#timer?.cancel();
+    void this.#task.stop();
+    this.#asked.resolve();
   }
 
-  #askLater(): void {
-    if (this.#isStopped) return;
-    this.#timer = this.#options.clock.setTimer(SPACE_ASKED_EVERY_MS, () => void this.#ask().then(() => this.#askLater()));
-  }
-
-  async #ask(): Promise<void> {
-    try {
-      await this.#options.admit();
-      this.#refusal = undefined;
-    } catch (thrown) {
-      const error = toConcordError(thrown);
-      this.#refusal = error.code === "STORAGE_FULL" ? error : undefined;
-    }
+  #answered(refusal: ConcordError | undefined): void {
+    this.#refusal = refusal;
+    this.#asked.resolve();
   }
 }

@@ -159,7 +159,7 @@ export class CassandraBackend implements StorageBackend {
     return {
       session,
       checked,
-      deadRows: new DeadRows({ session, keyspace, clock, random, log, metrics, timeoutMs: writeTimeoutMs, isAllowed: () => this.ready }),
+      deadRows: new DeadRows({ ...environment, session, keyspace, timeoutMs: writeTimeoutMs, isAllowed: () => this.ready }),
       groupLog,
       objectMetadata: new CassandraMetadata({ session, keyspace, clock, random }),
       rows: new CassandraRowStore({ ...target, clock, whenApplied }),

@@ -1,4 +1,4 @@
-import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Random, type Timer } from "@concord/runtime";
+import { Task, type Clock, type Log, type Metrics, type Random, type Tasks } from "@concord/runtime";
 import { failureOf, readError, writeError } from "./failure.ts";
 import { DEAD_ROWS_LOOK_MS, DEAD_ROWS_SLOT_MS } from "./limits.ts";
 import { purgeDeadRows, type DeadRowsPass } from "./purge-dead-rows.ts";
@@ -9,6 +9,7 @@ export interface DeadRowsOwnerOptions {
   readonly session: Pick<CassandraSession, "read" | "write" | "compareAndSet">;
   readonly keyspace: string;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly random: Random;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -26,36 +27,31 @@ const PASS_ROW = "dead_rows";
  */
 export class DeadRows {
   readonly #options: DeadRowsOwnerOptions;
-  readonly #stopping = new AbortController();
-  #timer: Timer | undefined;
-  #running: Promise<void> = Promise.resolve();
+  readonly #task: Task;
 
   constructor(options: DeadRowsOwnerOptions) {
     this.#options = options;
+    const { log, isAllowed } = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: purge of deleted rows in Cassandra",
+      firstAfterMs: DEAD_ROWS_LOOK_MS,
+      step: async (signal) => {
+        if (isAllowed() && (await this.#isDue())) this.#report(await purgeDeadRows({ ...options, signal }));
+        return DEAD_ROWS_LOOK_MS;
+      },
+      retryMs: () => DEAD_ROWS_LOOK_MS,
+      failed: ({ message }) => log.warn("whether deleted rows are to be purged could not be read", { reason: message }),
+    });
   }
 
   start(): void {
-    if (this.#stopping.signal.aborted) return;
-    this.#timer = this.#options.clock.setTimer(DEAD_ROWS_LOOK_MS, () => void (this.#running = this.#look()));
+    this.#task.start();
   }
 
   /** Resolves when the pass has ended. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the backend is stopped", { applied: "no" }));
-    this.#timer?.cancel();
-    await this.#running;
-  }
-
-  /** Never rejects. */
-  async #look(): Promise<void> {
-    const { log, isAllowed } = this.#options;
-    try {
-      if (isAllowed() && (await this.#isDue())) this.#report(await purgeDeadRows({ ...this.#options, signal: this.#stopping.signal }));
-    } catch (thrown) {
-      if (!this.#stopping.signal.aborted)
-        log.warn("whether deleted rows are to be purged could not be read", { reason: toConcordError(thrown).message });
-    }
-    this.start();
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   /** True once for each slot. */
@@ -85,7 +81,7 @@ export class DeadRows {
     metrics.gauge("cassandra_dead_rows_kept", crowded, { reason: "crowded" });
     metrics.gauge("cassandra_dead_rows_kept", unacknowledged, { reason: "unacknowledged" });
     metrics.gauge("cassandra_dead_rows_unread_parts", unread);
-    if (unacknowledged + unread > 0 || (isCut && !this.#stopping.signal.aborted))
+    if (unacknowledged + unread > 0 || (isCut && !this.#task.signal.aborted))
       log.warn("deleted rows stay for a later pass: every replica must acknowledge their removal", {
         purged,
         unacknowledged,

@@ -1,5 +1,5 @@
 import { crc32 } from "@concord/checksums";
-import { StartWaits, type Checksum, type Environment, type Log, type Metrics, type Tracer, type Transport } from "@concord/runtime";
+import { StartWaits, Tasks, type Checksum, type Environment, type Log, type Metrics, type Tracer, type Transport } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
@@ -18,6 +18,7 @@ export interface NodeEnvironmentOptions {
 
 export interface NodeEnvironment extends Environment {
   readonly startWaits: StartWaits;
+  readonly tasks: Tasks;
 }
 
 /** The real world for a service factory. */
@@ -31,6 +32,7 @@ export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironmen
     log,
     metrics,
     startWaits: new StartWaits({ clock: nodeClock, log }),
+    tasks: new Tasks(),
     failpoint: nodeFailpoint(env),
     tracer,
   };

@@ -1,5 +1,5 @@
 import type { ObjectData, ObjectMetadata } from "@concord/ports";
-import type { Clock, Log, Metrics, Span } from "@concord/runtime";
+import type { Clock, Log, Metrics, Span, Tasks } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import type { BucketCache } from "./bucket-cache.ts";
 import type { BucketTurns } from "./bucket-turns.ts";
@@ -15,6 +15,8 @@ export interface ObjectStoreContext {
   readonly metadata: ObjectMetadata;
   readonly data: ObjectData;
   readonly clock: Clock;
+  /** Lists what runs in the background. */
+  readonly tasks?: Tasks | undefined;
   readonly guids: GuidSource;
   readonly log: Log;
   readonly metrics: Metrics;

@@ -1,6 +1,6 @@
 // The time by which object locks end: no clock that steps ends one early, and none that steps back shortens one that begins (OGD21).
 import type { ObjectMetadata, RowVersion } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { assert, ConcordError, Task, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import { assertCommit } from "./commit-invariants.ts";
 import { nextVersion, putRow } from "./row-writes.ts";
@@ -37,12 +37,21 @@ export interface LockTimeContext {
  */
 export class LockTime {
   readonly #context: LockTimeContext;
-  readonly #stopping = new AbortController();
   #running: Running | undefined;
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor(context: LockTimeContext) {
     this.#context = context;
+    this.#task = new Task({
+      ...context,
+      name: "objects: time of locks",
+      step: async () => {
+        await this.renew();
+        return LOCK_TIME_RENEW_MS;
+      },
+      retryMs: () => LOCK_TIME_RENEW_MS,
+      failed: ({ message }) => context.log.warn("the time of object locks is not renewed", { reason: message }),
+    });
   }
 
   /** The row of the time of locks was read, or made. */
@@ -86,23 +95,11 @@ export class LockTime {
 
   /** In the background, from now on. */
   start(): void {
-    this.#loop ??= this.#keep();
+    this.#task.start();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
-    await this.#loop;
-  }
-
-  async #keep(): Promise<void> {
-    const { clock, log } = this.#context;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await this.renew().catch((thrown: unknown) =>
-        log.warn("the time of object locks is not renewed", { reason: toConcordError(thrown).message }),
-      );
-      await sleep(clock, LOCK_TIME_RENEW_MS, signal).catch(() => undefined);
-    }
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   async #run(): Promise<Running> {

@@ -1,6 +1,6 @@
 // The list of members as one member reads it again and again (TX3, TX32), as docs/design/membership.md says.
 import type { ListedMembership } from "@concord/failure-detection";
-import { ConcordError, sleep, toConcordError, type Clock, type Log } from "@concord/runtime";
+import { ConcordError, sleep, Task, toConcordError, type Clock, type Log, type Tasks } from "@concord/runtime";
 import { LIST_AWAITED_LOG_EVERY_MS, LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS, LIST_START_POLL_MS } from "./limits.ts";
 import { byPlace, type ListedMember, type RecordedList } from "./recorded-list.ts";
 
@@ -14,6 +14,7 @@ export interface MemberListsOptions<L extends RecordedList> {
    */
   readonly read: () => Promise<L | undefined>;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   /** undefined: the configured list never changes. */
   readonly membership: ListedMembership | undefined;
@@ -28,7 +29,8 @@ export interface MemberListsOptions<L extends RecordedList> {
 /** The list of members as this one read it last (TX32). The lease hangs on reading it again and again (I5 of the failure-detection README). */
 export class MemberLists<L extends RecordedList> {
   readonly #options: MemberListsOptions<L>;
-  readonly #stopping = new AbortController();
+  /** From the moment in which this member is in the list. */
+  readonly #reading: Task;
   #current: L;
   #places: readonly (ListedMember | undefined)[];
   /** Since when each reading that begins finds the current version or a newer one. */
@@ -36,12 +38,23 @@ export class MemberLists<L extends RecordedList> {
   /** It was in the list that was read last. */
   #isIn = false;
   #onChange: () => void = () => undefined;
-  #soon = Promise.withResolvers<void>();
 
   constructor(options: MemberListsOptions<L>) {
     this.#options = options;
     this.#current = options.configured;
     this.#places = byPlace(options.configured);
+    this.#reading = new Task({
+      ...options,
+      name: `the list of ${options.noun}`,
+      firstAfterMs: LIST_READ_EVERY_MS,
+      step: async () => {
+        await this.refresh();
+        return LIST_READ_EVERY_MS;
+      },
+      retryMs: () => LIST_READ_EVERY_MS,
+      failed: (error) => this.#unreadable(error),
+      progress: () => ({ version: this.#current.version }),
+    });
   }
 
   /** One configured member, which no other will join. */
@@ -80,7 +93,7 @@ export class MemberLists<L extends RecordedList> {
     if (membership === undefined) return;
     let saidAtMs = Number.NEGATIVE_INFINITY;
     while (!this.#isIn) {
-      if (signal.aborted || this.#stopping.signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
+      if (signal.aborted || this.#reading.signal.aborted) throw new ConcordError("DRAINING", "stopped while it started");
       const isOut = await this.#tryRead(membership);
       if (this.#isIn) break;
       if (isOut && clock.monotonicMs() - saidAtMs >= LIST_AWAITED_LOG_EVERY_MS) {
@@ -89,12 +102,12 @@ export class MemberLists<L extends RecordedList> {
       }
       await sleep(clock, isOut ? LIST_AWAITED_POLL_MS : LIST_START_POLL_MS, signal);
     }
-    void this.#readOn(membership);
+    this.#reading.start();
   }
 
   /** A member counts by a newer version. */
   readSoon(): void {
-    this.#soon.resolve();
+    this.#reading.wake();
   }
 
   /** Goes by the list as it is now. Rejects when it cannot be read. */
@@ -104,31 +117,21 @@ export class MemberLists<L extends RecordedList> {
   }
 
   stop(): void {
-    this.#stopping.abort();
-    this.#soon.resolve();
-  }
-
-  async #readOn(membership: ListedMembership): Promise<void> {
-    const { signal } = this.#stopping;
-    const { clock } = this.#options;
-    while (!signal.aborted) {
-      const elapsed = new AbortController();
-      await Promise.race([sleep(clock, LIST_READ_EVERY_MS, elapsed.signal), this.#soon.promise]);
-      elapsed.abort();
-      this.#soon = Promise.withResolvers();
-      if (!signal.aborted) await this.#tryRead(membership);
-    }
+    void this.#reading.stop();
   }
 
   async #tryRead(membership: ListedMembership): Promise<boolean> {
-    const { log, noun } = this.#options;
     try {
       return await this.#read(membership);
     } catch (thrown) {
-      const error = toConcordError(thrown);
-      log[error.kind === "corrupt" ? "error" : "debug"](`the list of ${noun} cannot be read now`, { reason: error.message });
+      this.#unreadable(toConcordError(thrown));
       return false;
     }
+  }
+
+  #unreadable({ kind, message }: ConcordError): void {
+    const { log, noun } = this.#options;
+    log[kind === "corrupt" ? "error" : "debug"](`the list of ${noun} cannot be read now`, { reason: message });
   }
 
   /** Goes by the list as it is now. True: this member is not in it. */
@@ -136,7 +139,7 @@ export class MemberLists<L extends RecordedList> {
     const { read, configured, nodeName, clock, onFailed } = this.#options;
     const readAtMs = clock.monotonicMs();
     const list = (await read()) ?? configured;
-    if (this.#stopping.signal.aborted || list.version < this.#current.version) return false;
+    if (this.#reading.signal.aborted || list.version < this.#current.version) return false;
     const problem = this.#problemWith(list);
     if (problem !== undefined) onFailed(new ConcordError("PERMISSION_DENIED", problem));
     if (problem !== undefined || placeOf(list, nodeName) === undefined) return true;

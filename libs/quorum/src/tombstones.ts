@@ -7,12 +7,13 @@ import {
   SEQ_NONE,
   seqOf,
   sleep,
-  toConcordError,
+  Task,
   type Checksum,
   type Clock,
   type Log,
   type Metrics,
   type Seq,
+  type Tasks,
 } from "@concord/runtime";
 import { TOMBSTONES_PAUSE_MS, TOMBSTONES_PER_STEP_MAX } from "./limits.ts";
 import { openRow, storedRowKey, tombstoneKey, tombstoneOf, TOMBSTONES_NAMESPACE } from "./stored-row.ts";
@@ -29,6 +30,7 @@ export interface TombstoneCollectorOptions {
   readonly appliedByAll: () => readonly LogPosition[];
   readonly checksum: Checksum;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -41,12 +43,24 @@ export class TombstoneCollector {
   readonly #options: TombstoneCollectorOptions;
   /** Up to here the tombstones of each group were looked at. */
   readonly #collected = new Map<string, Seq>();
-  readonly #stopping = new AbortController();
   #kept = 0;
-  #running: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor(options: TombstoneCollectorOptions) {
     this.#options = options;
+    const { log } = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: tombstones of transactional rows",
+      firstAfterMs: Number.POSITIVE_INFINITY,
+      step: async () => {
+        await this.#collect();
+        return Number.POSITIVE_INFINITY;
+      },
+      retryMs: () => Number.POSITIVE_INFINITY,
+      failed: ({ message }) => log.warn("tombstones wait for the next checkpoint", { reason: message }),
+      progress: () => ({ kept: this.#kept }),
+    });
   }
 
   /** Counts what is kept, before this node applies anything new. */
@@ -60,7 +74,8 @@ export class TombstoneCollector {
       if (page.length < COUNTED_PER_PAGE) break;
       from = Uint8Array.of(...page.at(-1)!.key, 0);
     }
-    checkpoints.onCheckpoint(() => () => this.#wake());
+    checkpoints.onCheckpoint(() => () => this.#task.wake());
+    this.#task.start();
   }
 
   /** An entry's rows were put: `rowsOfEntry` of it. */
@@ -69,17 +84,8 @@ export class TombstoneCollector {
     for (let at = operations.length - 1; at >= 0 && operations[at]!.key[0] === TOMBSTONES_NAMESPACE; at -= 1) this.#kept += 1;
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
-  }
-
-  #wake(): void {
-    if (this.#running !== undefined || this.#stopping.signal.aborted) return;
-    const { log } = this.#options;
-    this.#running = this.#collect()
-      .catch((thrown: unknown) => log.warn("tombstones wait for the next checkpoint", { reason: toConcordError(thrown).message }))
-      .finally(() => (this.#running = undefined));
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   async #collect(): Promise<void> {
@@ -90,7 +96,7 @@ export class TombstoneCollector {
 
   async #collectGroup({ group, seq }: LogPosition): Promise<void> {
     const { reader, runner, checksum, clock } = this.#options;
-    const { signal } = this.#stopping;
+    const { signal } = this.#task;
     const to = tombstonesFrom(group, nextSeq(seq));
     let from = tombstonesFrom(group, nextSeq(this.#collected.get(group) ?? SEQ_NONE));
     while (!signal.aborted) {

@@ -1,7 +1,7 @@
 import { ByteReader, ByteWriter, compareBytes, openRecord, sealRecord } from "@concord/codec";
 import { writeMs, type StepRunner } from "@concord/ports";
 import { chunksOf, encodedMutationsOf, mergeAnswers } from "@concord/quorum";
-import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { assert, sleep, Task, toConcordError, type Checksum, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import type { DueComparisons } from "./due-comparisons.ts";
 import {
   EXCHANGE_TRIES_MAX,
@@ -41,6 +41,7 @@ export interface AntiEntropyOptions {
   readonly reader: { getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> };
   readonly checksum: Checksum;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly timeoutMs: number;
   /** From the end of a round to the next one that nothing asks for, at least: more of a store that takes long to compare (REPAIR_REST_FACTOR). */
   readonly intervalMs: number;
@@ -94,24 +95,23 @@ const BEGINNING = new Uint8Array();
 export class AntiEntropy {
   readonly #options: AntiEntropyOptions;
   readonly #rounds: readonly Round[];
-  readonly #stopping = new AbortController();
   readonly #unreachable = new Set<string>();
-  #loops: readonly Promise<void>[] = [];
+  readonly #tasks: readonly Task[];
 
   constructor(options: AntiEntropyOptions) {
     this.#options = options;
     this.#rounds = options.peers.map((peer) => newRound(peer, options.self < peer.name));
+    this.#tasks = [...this.#rounds.map((round) => this.#taskOf(round)), this.#watch()];
   }
 
   /** A round with each peer begins: this node was away, at least for as long as it took to start. */
   start(): void {
     this.wake();
-    this.#loops = [...this.#rounds.map((round) => this.#serve(round)), this.#watch()];
+    for (const task of this.#tasks) task.start();
   }
 
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    await Promise.all(this.#loops);
+    await Promise.all(this.#tasks.map((task) => task.stop()));
   }
 
   /** Some node was away: what it wrote or missed may be anywhere, so every pair compares all its rows once more. */
@@ -134,23 +134,24 @@ export class AntiEntropy {
     return this.#segment(round);
   }
 
-  async #serve(round: Round): Promise<void> {
-    const { clock, log } = this.#options;
-    const { signal } = this.#stopping;
-    await this.#resume(round);
-    while (!signal.aborted) {
-      if (!this.#isDue(round) || !round.peer.reachable) {
-        await sleep(clock, REPAIR_POLL_MS, signal);
-        continue;
-      }
-      try {
+  #taskOf(round: Round): Task {
+    const { log } = this.#options;
+    let isResumed = false;
+    return new Task({
+      ...this.#options,
+      name: `storage: comparison with ${round.peer.name}`,
+      step: async (signal) => {
+        if (!isResumed) await this.#resume(round);
+        isResumed = true;
+        if (!this.#isDue(round) || !round.peer.reachable) return REPAIR_POLL_MS;
         if (!round.isRunning) this.#begin(round);
-        await this.#segment(round);
-      } catch (thrown) {
-        log.debug("a comparison of rows failed; it goes on", { peer: round.peer.name, reason: toConcordError(thrown).message });
-        await sleep(clock, REPAIR_POLL_MS, signal);
-      }
-    }
+        await this.#segment(round, signal);
+        return 0;
+      },
+      retryMs: () => REPAIR_POLL_MS,
+      failed: ({ message }) => log.debug("a comparison of rows failed; it goes on", { peer: round.peer.name, reason: message }),
+      progress: () => ({ rowsCompared: round.rowsCompared, rowsOfRound: round.rowsOfRound, rowsRepaired: round.rowsRepaired }),
+    });
   }
 
   #isDue(round: Round): boolean {
@@ -161,16 +162,22 @@ export class AntiEntropy {
   }
 
   /** A peer that was not reachable for a while and is again. */
-  async #watch(): Promise<void> {
-    const { clock, peers } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
+  #watch(): Task {
+    const { log, peers } = this.#options;
+    const step = async (): Promise<number> => {
       for (const { name, reachable } of peers) {
         if (!reachable) this.#unreachable.add(name);
         else if (this.#unreachable.delete(name)) this.wake();
       }
-      await sleep(clock, REPAIR_POLL_MS, signal);
-    }
+      return REPAIR_POLL_MS;
+    };
+    return new Task({
+      ...this.#options,
+      name: "storage: peers that come back",
+      step,
+      retryMs: () => REPAIR_POLL_MS,
+      failed: ({ message }) => log.error("peers that come back are not noticed", { reason: message }),
+    });
   }
 
   #begin(round: Round): void {
@@ -182,7 +189,7 @@ export class AntiEntropy {
     round.segments = 0;
   }
 
-  async #segment(round: Round): Promise<boolean> {
+  async #segment(round: Round, signal?: AbortSignal): Promise<boolean> {
     const { clock, local, timeoutMs } = this.#options;
     const { peer, from } = round;
     const own = await local.sums({ from, to: LAST_KEY }, 1);
@@ -203,7 +210,7 @@ export class AntiEntropy {
     if (isOver && whole !== undefined) await this.#options.due.compared(peer.name, whole.drops);
     round.segments += 1;
     if (isOver || round.segments % SEGMENTS_PER_NOTE === 0) await this.#note(round);
-    await sleep(clock, Math.ceil(mine.bytes / REPAIR_BYTES_PER_MS), this.#stopping.signal);
+    await sleep(clock, Math.ceil(mine.bytes / REPAIR_BYTES_PER_MS), signal);
     return isOver;
   }
 

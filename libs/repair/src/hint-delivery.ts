@@ -1,5 +1,15 @@
 import { writeMs } from "@concord/ports";
-import { sleep, toConcordError, type Clock, type ConcordError, type ErrorCode, type Log, type Metrics } from "@concord/runtime";
+import {
+  sleep,
+  Task,
+  toConcordError,
+  type Clock,
+  type ConcordError,
+  type ErrorCode,
+  type Log,
+  type Metrics,
+  type Tasks,
+} from "@concord/runtime";
 import type { HintStore, StoredHint } from "./hint-store.ts";
 import { HINT_BYTES_PER_MS, HINT_POLL_MS } from "./limits.ts";
 
@@ -14,6 +24,7 @@ export interface HintDeliveryOptions {
   readonly hints: HintStore;
   readonly peers: readonly HintedPeer[];
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly timeoutMs: number;
   /** A hint that is older could bring deleted rows back (LB9): the smallest gc_grace of the tables concerned. */
   readonly gcGraceMs: number;
@@ -27,29 +38,42 @@ export interface HintDeliveryOptions {
  */
 export class HintDelivery {
   readonly #options: HintDeliveryOptions;
-  readonly #stopping = new AbortController();
-  #loops: readonly Promise<void>[] = [];
+  readonly #tasks: readonly Task[];
 
   constructor(options: HintDeliveryOptions) {
     this.#options = options;
+    const { log, peers } = options;
+    this.#tasks = peers.map(
+      (peer) =>
+        new Task({
+          ...options,
+          name: `storage: hints to ${peer.name}`,
+          step: async (signal) => {
+            await this.deliver(peer, signal).finally(() => this.#measure(peer));
+            return HINT_POLL_MS;
+          },
+          retryMs: () => HINT_POLL_MS,
+          failed: ({ message }) => log.error("handing hints over failed", { peer: peer.name, reason: message }),
+          progress: () => options.hints.backlog(peer.name),
+        }),
+    );
   }
 
   start(): void {
-    this.#loops = this.#options.peers.map((peer) => this.#serve(peer));
+    for (const task of this.#tasks) task.start();
   }
 
   /** Resolves when the calls in progress have ended. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
-    await Promise.all(this.#loops);
+    await Promise.all(this.#tasks.map((task) => task.stop()));
   }
 
   /** Hands over what waits for the peer now. False: some of it still waits. */
-  async deliver(peer: HintedPeer): Promise<boolean> {
+  async deliver(peer: HintedPeer, signal?: AbortSignal): Promise<boolean> {
     const { hints, clock, log } = this.#options;
     let delivered = 0;
     while (hints.backlog(peer.name).hints > 0) {
-      if (!peer.reachable || this.#stopping.signal.aborted) return false;
+      if (!peer.reachable || signal?.aborted === true) return false;
       const oldest = await hints.oldest(peer.name);
       // Only unreadable ones, which are quarantined.
       if (oldest.length === 0) return false;
@@ -62,19 +86,10 @@ export class HintDelivery {
     return true;
   }
 
-  async #serve(peer: HintedPeer): Promise<void> {
-    const { clock, log, hints, metrics } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        await this.deliver(peer);
-      } catch (thrown) {
-        log.error("handing hints over failed", { peer: peer.name, reason: toConcordError(thrown).message });
-      }
-      const { oldestMs } = hints.backlog(peer.name);
-      metrics.gauge("hints_oldest_seconds", oldestMs === undefined ? 0 : (clock.nowMs() - oldestMs) / 1000, { peer: peer.name });
-      await sleep(clock, HINT_POLL_MS, signal);
-    }
+  #measure({ name }: HintedPeer): void {
+    const { clock, hints, metrics } = this.#options;
+    const { oldestMs } = hints.backlog(name);
+    metrics.gauge("hints_oldest_seconds", oldestMs === undefined ? 0 : (clock.nowMs() - oldestMs) / 1000, { peer: name });
   }
 
   /** False: the peer did not take them now. */

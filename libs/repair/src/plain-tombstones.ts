@@ -1,6 +1,6 @@
 import type { KeyRange, KeyValueEntry } from "@concord/ports";
 import { ROWS_NAMESPACE } from "@concord/quorum";
-import { assert, sleep, toConcordError, type Checksum, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { assert, sleep, Task, type Checksum, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import { COLLECT_BYTES_PER_MS, COLLECT_PAGE_BYTES, COLLECT_PAGE_ROWS, COLLECT_POLL_MS } from "./limits.ts";
 import { plainTombstoneOf, type LocalTombstones, type PlainTombstone } from "./local-tombstones.ts";
 
@@ -22,6 +22,7 @@ export interface PlainTombstoneCollectorOptions {
   readonly reader: { range(range: KeyRange): Promise<KeyValueEntry[]> };
   readonly checksum: Checksum;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly timeoutMs: number;
   /** A younger deletion stays: hints of what it deleted may be on their way (I3). */
   readonly gcGraceMs: number;
@@ -50,21 +51,31 @@ const BEHIND = Uint8Array.of(ROWS_NAMESPACE + 1);
  */
 export class PlainTombstoneCollector {
   readonly #options: PlainTombstoneCollectorOptions;
-  readonly #stopping = new AbortController();
   #pass = newPass();
-  #loop: Promise<void> = Promise.resolve();
+  readonly #task: Task;
 
   constructor(options: PlainTombstoneCollectorOptions) {
     this.#options = options;
+    const { intervalMs, log } = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: tombstones of plain rows",
+      firstAfterMs: intervalMs,
+      step: async () => {
+        if (this.#options.peers.some(({ reachable }) => !reachable)) return COLLECT_POLL_MS;
+        return (await this.collectNext()) ? intervalMs : 0;
+      },
+      retryMs: () => COLLECT_POLL_MS,
+      failed: ({ message }) => log.debug("tombstones wait for all replicas", { reason: message }),
+    });
   }
 
   start(): void {
-    if (this.#options.isCollector) this.#loop = this.#serve();
+    if (this.#options.isCollector) this.#task.start();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   /** Looks at the next page; answers whether the pass ended with it. Rejects when a peer does not answer: the page is looked at again. */
@@ -85,7 +96,7 @@ export class PlainTombstoneCollector {
     }
     pass.from = Uint8Array.of(...last.key, 0);
     const bytes = entries.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-    await sleep(clock, Math.ceil(bytes / COLLECT_BYTES_PER_MS), this.#stopping.signal);
+    await sleep(clock, Math.ceil(bytes / COLLECT_BYTES_PER_MS), this.#task.signal);
     return false;
   }
 
@@ -103,24 +114,6 @@ export class PlainTombstoneCollector {
     // The peers first: a tombstone that one of them keeps comes back to the others by comparison, and is collected again.
     await Promise.all(peers.map((peer) => peer.drop(everywhere, timeoutMs)));
     return local.drop(everywhere);
-  }
-
-  async #serve(): Promise<void> {
-    const { clock, intervalMs, log } = this.#options;
-    const { signal } = this.#stopping;
-    await sleep(clock, intervalMs, signal);
-    while (!signal.aborted) {
-      const isPeerAway = this.#options.peers.some(({ reachable }) => !reachable);
-      try {
-        if (!isPeerAway) {
-          if (await this.collectNext()) await sleep(clock, intervalMs, signal);
-          continue;
-        }
-      } catch (thrown) {
-        log.debug("tombstones wait for all replicas", { reason: toConcordError(thrown).message });
-      }
-      await sleep(clock, COLLECT_POLL_MS, signal);
-    }
   }
 
   #end({ dropped, young, elsewhere }: Pass): void {

@@ -2,6 +2,7 @@ import type { Clock } from "./clock.ts";
 import type { Log, Metrics } from "./observe.ts";
 import type { Random } from "./random.ts";
 import type { StartWaits } from "./start-waits.ts";
+import type { Tasks } from "./task.ts";
 import type { Tracer } from "./trace.ts";
 import type { Transport } from "./transport.ts";
 
@@ -20,6 +21,8 @@ export interface Environment {
   readonly tracer?: Tracer | undefined;
   /** What the start waits for, shown by /readyz. Left out: it is logged only. */
   readonly startWaits?: StartWaits;
+  /** What runs in the background, shown by the admin page /tasks. Left out: it is not listed. */
+  readonly tasks?: Tasks;
   /**
    * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the
    * operator's test configuration names the point.

@@ -1,6 +1,6 @@
 import { GROUPS_MAX, readHeaderKey, type LogReplica } from "@concord/group-log";
 import type { KeyValue } from "@concord/ports";
-import { sleep, type Clock, type Metrics } from "@concord/runtime";
+import { Task, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import { HEADERS_NAMESPACE } from "./formation/copy-store.ts";
 import { STATUS_INTERVAL_MS } from "./limits.ts";
 import type { Peer, RingNode } from "./ring-node.ts";
@@ -11,6 +11,8 @@ export interface ReplicaStatusOptions {
   readonly peers: readonly Peer[];
   readonly store: Pick<KeyValue, "range">;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
+  readonly log: Log;
   readonly metrics: Metrics;
 }
 
@@ -23,21 +25,30 @@ interface LogLag {
 /** How far each replica of the ring is behind, as this node knows it. */
 export class ReplicaStatus {
   readonly #options: ReplicaStatusOptions;
-  readonly #stopping = new AbortController();
-  #loop: Promise<void> = Promise.resolve();
+  readonly #task: Task;
 
   constructor(options: ReplicaStatusOptions) {
     this.#options = options;
+    const { log, metrics } = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: lag of the replicas",
+      step: async () => {
+        for (const [replica, { entries }] of await this.#logLags()) metrics.gauge("replica_log_behind_entries", entries, { replica });
+        return STATUS_INTERVAL_MS;
+      },
+      retryMs: () => STATUS_INTERVAL_MS,
+      failed: ({ message }) => log.warn("the lag of the replicas is not known", { reason: message }),
+    });
   }
 
   /** Metrics of the logs' lag at an interval; those of hints and comparisons are kept by themselves. */
   start(): void {
-    this.#loop = this.#observe();
+    this.#task.start();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   /** The admin page /replicas. */
@@ -55,15 +66,6 @@ export class ReplicaStatus {
     });
     const own = { name: nodeName, log: lags.get(nodeName), damagedRows: node.healer.size, pendingBatches: node.batchLog.size };
     return { own, replicas };
-  }
-
-  async #observe(): Promise<void> {
-    const { clock, metrics } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      for (const [replica, { entries }] of await this.#logLags()) metrics.gauge("replica_log_behind_entries", entries, { replica });
-      await sleep(clock, STATUS_INTERVAL_MS, signal);
-    }
   }
 
   /** By replica; without those that do not answer. Never rejects. */

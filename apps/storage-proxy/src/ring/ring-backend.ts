@@ -171,8 +171,7 @@ export class RingBackend implements StorageBackend {
 
   #beginReporting(node: RingNode): ReplicaStatus {
     const { config, environment, peers, store } = this.#options;
-    const { clock, metrics } = environment;
-    const status = new ReplicaStatus({ nodeName: config.nodeName, node, peers, store, clock, metrics });
+    const status = new ReplicaStatus({ ...environment, nodeName: config.nodeName, node, peers, store });
     status.start();
     return status;
   }

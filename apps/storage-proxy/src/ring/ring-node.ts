@@ -94,7 +94,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const peerRows = peers.map((peer) => peer.rows);
   const forgotten = await Forgotten.open(store, store.incarnation, checksum);
   const places = { catchUp, applied: (): readonly LogPosition[] => replicaLog.applied() };
-  const shared = { runner: engine, forgotten, checksum, clock, timeoutMs, log, metrics };
+  const shared = { runner: engine, forgotten, checksum, clock, tasks: environment.tasks, timeoutMs, log, metrics };
   const healer = new RowHealer({ ...shared, ...places, peers: peerRows, gcGraceMs: GC_GRACE_MS });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const { hasAllRows } = options;
@@ -149,19 +149,15 @@ function collectorOf(
   local: LocalTombstones,
   engine: Engine,
 ): PlainTombstoneCollector {
-  const { clock, log, metrics, checksum } = environment;
   return new PlainTombstoneCollector({
+    ...environment,
     isCollector: hasAllRows && peers.every(({ session }) => config.nodeName < session.name),
     local,
     peers: peers.map(({ tombstones }) => tombstones),
     reader: engine,
-    checksum,
-    clock,
     timeoutMs: config.writeTimeoutMs,
     gcGraceMs: GC_GRACE_MS,
     intervalMs: config.tombstoneIntervalMs,
-    log,
-    metrics,
   });
 }
 
@@ -181,10 +177,10 @@ function hintsFor(
 
 /** This node's replica of the group logs; what it applies with each deletion is collected later. */
 async function openLog({ environment, hasAllRows }: RingNodeOptions, engine: Engine): Promise<Pick<RingNode, "replicaLog" | "tombstones">> {
-  const { clock, log, metrics, checksum } = environment;
+  const { checksum } = environment;
   const appliedByAll = (): readonly LogPosition[] => replicaLog.appliedByAll();
   const shared = { reader: engine, runner: engine, checkpoints: engine, checksum };
-  const tombstones = new TombstoneCollector({ ...shared, appliedByAll, clock, log, metrics });
+  const tombstones = new TombstoneCollector({ ...environment, ...shared, appliedByAll });
   const rowsOf: RowsOf = (group, entry) => {
     const operations = rowsOfEntry(group, entry, checksum);
     tombstones.noticed(operations);

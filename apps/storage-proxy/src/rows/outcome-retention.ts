@@ -1,5 +1,5 @@
 import type { StorageBackend } from "@concord/ports";
-import { toConcordError, type Environment, type Timer } from "@concord/runtime";
+import { Task, type Environment } from "@concord/runtime";
 import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS } from "../limits.ts";
 
 export interface OutcomeRetentionOptions {
@@ -10,35 +10,29 @@ export interface OutcomeRetentionOptions {
 
 /** Has the backend remove outcomes that are past their retention (TXD7), at an interval, in the background. */
 export class OutcomeRetention {
-  readonly #options: OutcomeRetentionOptions;
-  #state: { readonly kind: "stopped" } | { readonly kind: "waiting"; readonly timer: Timer } | { readonly kind: "running" } = {
-    kind: "stopped",
-  };
+  readonly #task: Task;
 
-  constructor(options: OutcomeRetentionOptions) {
-    this.#options = options;
+  constructor({ backend, environment, outcomeRetentionMs }: OutcomeRetentionOptions) {
+    const { clock, log, metrics } = environment;
+    this.#task = new Task({
+      ...environment,
+      name: "storage: old outcomes",
+      firstAfterMs: PURGE_INTERVAL_MS,
+      step: async () => {
+        metrics.count("storage_outcomes_purged_total", await backend.purge(clock.nowMs() - outcomeRetentionMs - PURGE_MARGIN_MS));
+        return PURGE_INTERVAL_MS;
+      },
+      retryMs: () => PURGE_INTERVAL_MS,
+      failed: ({ message }) => log.warn("purging old outcomes failed", { reason: message }),
+    });
   }
 
   start(): void {
-    const timer = this.#options.environment.clock.setTimer(PURGE_INTERVAL_MS, () => void this.#run());
-    this.#state = { kind: "waiting", timer };
+    this.#task.start();
   }
 
   /** No further run begins. */
   stop(): void {
-    if (this.#state.kind === "waiting") this.#state.timer.cancel();
-    this.#state = { kind: "stopped" };
-  }
-
-  async #run(): Promise<void> {
-    const { backend, environment, outcomeRetentionMs } = this.#options;
-    this.#state = { kind: "running" };
-    try {
-      const rows = await backend.purge(environment.clock.nowMs() - outcomeRetentionMs - PURGE_MARGIN_MS);
-      environment.metrics.count("storage_outcomes_purged_total", rows);
-    } catch (thrown) {
-      environment.log.warn("purging old outcomes failed", { reason: toConcordError(thrown).message });
-    }
-    if (this.#state.kind === "running") this.start();
+    void this.#task.stop();
   }
 }

@@ -1,5 +1,5 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assert, sleep, Task } from "@concord/runtime";
 import { commitRepeatable } from "../commit-rows.ts";
 import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -52,14 +52,13 @@ export class Scrubber {
   readonly #context: ObjectStoreContext;
   readonly #intervalMs: number;
   readonly #bytesPerSecond: number;
-  readonly #stopping = new AbortController();
   readonly #findings: ScrubFinding[] = [];
   readonly #turns: PassTurn;
   /** Tries of the page at the place of this version in which the store could not read. */
   #failed: { readonly version: RowVersion; readonly tries: number } | undefined;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor({ context, intervalMs, bytesPerSecond, isAlone }: ScrubberOptions) {
     this.#context = context;
@@ -67,16 +66,23 @@ export class Scrubber {
     this.#intervalMs = intervalMs ?? SCRUB_INTERVAL_MS;
     this.#bytesPerSecond = bytesPerSecond ?? SCRUB_BYTES_PER_SECOND;
     assert(this.#bytesPerSecond > 0, "a pass has a rate");
+    const lookMs = Math.min(SCRUB_LOOK_MS, this.#intervalMs);
+    this.#task = new Task({
+      ...context,
+      name: "objects: scrub",
+      step: async () => ((await this.#step()) ? 0 : lookMs),
+      retryMs: () => lookMs,
+      failed: ({ message }) => context.log.warn("the scrub goes on later", { reason: message }),
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.#task.start();
   }
 
   /** The page in progress is read again by the next process. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   async status(): Promise<ScrubStatus> {
@@ -95,18 +101,6 @@ export class Scrubber {
       place = page.next;
     }
     return { counts, findings };
-  }
-
-  async #run(): Promise<void> {
-    const { clock, log } = this.#context;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      const moved = await this.#step().catch((thrown: unknown) => {
-        if (!signal.aborted) log.warn("the scrub goes on later", { reason: toConcordError(thrown).message });
-        return false;
-      });
-      if (!moved) await sleep(clock, Math.min(SCRUB_LOOK_MS, this.#intervalMs), signal);
-    }
   }
 
   /** One page. False: there is nothing to do now. */
@@ -184,8 +178,8 @@ export class Scrubber {
       const pauseMs = Math.floor(this.#aheadMs);
       this.#aheadMs -= pauseMs;
       assert(this.#aheadMs >= 0, "a pass pauses for no longer than it is ahead");
-      await sleep(this.#context.clock, pauseMs, this.#stopping.signal);
-      this.#stopping.signal.throwIfAborted();
+      await sleep(this.#context.clock, pauseMs, this.#task.signal);
+      this.#task.signal.throwIfAborted();
     };
   }
 

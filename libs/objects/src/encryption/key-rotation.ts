@@ -1,6 +1,6 @@
 // Data keys that are wrapped under an earlier key are wrapped under the one that took its place: rows are read and written, no data.
 import type { MetadataRow } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, sleep, Task, toConcordError } from "@concord/runtime";
 import { changeObject } from "../change-object.ts";
 import { commitRepeatable } from "../commit-rows.ts";
 import { nextVersion, putRow } from "../row-writes.ts";
@@ -48,43 +48,41 @@ export const KEYS_WRAPPED = "data keys were wrapped anew";
 /** While several keys are configured. Gateways do it beside each other: each row is compared and set. */
 export class KeyRotation {
   readonly #context: ObjectStoreContext;
-  readonly #intervalMs: number;
-  readonly #rowsPerSecond: number;
-  readonly #stopping = new AbortController();
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor({ context, intervalMs, rowsPerSecond }: RotationOptions) {
     this.#context = context;
-    this.#intervalMs = intervalMs ?? ROTATION_INTERVAL_MS;
-    this.#rowsPerSecond = rowsPerSecond ?? ROTATION_ROWS_PER_SECOND;
-    assert(this.#rowsPerSecond > 0, "a pass has a rate");
+    const pauseMs = intervalMs ?? ROTATION_INTERVAL_MS;
+    const rate = rowsPerSecond ?? ROTATION_ROWS_PER_SECOND;
+    assert(rate > 0, "a pass has a rate");
+    this.#task = new Task({
+      ...context,
+      name: "objects: rotation of keys",
+      step: async (signal) => {
+        await this.#pass(rate, signal);
+        return pauseMs;
+      },
+      retryMs: () => pauseMs,
+      failed: ({ message }) => context.log.warn("data keys are wrapped anew later", { reason: message }),
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.#task.start();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
-  async #run(): Promise<void> {
+  async #pass(rowsPerSecond: number, signal: AbortSignal): Promise<void> {
     const { clock, log, metrics } = this.#context;
-    const { signal } = this.#stopping;
-    const pace = (rows: number): Promise<void> => sleep(clock, (rows * 1000) / this.#rowsPerSecond, signal);
-    while (!signal.aborted) {
-      try {
-        const counts = await rotationPass(this.#context, pace);
-        metrics.gauge("objects_keys_left", counts.left);
-        log.info(KEYS_WRAPPED, { ...counts });
-        await sleep(clock, this.#intervalMs, signal);
-      } catch (thrown) {
-        if (signal.aborted) return;
-        log.warn("data keys are wrapped anew later", { reason: toConcordError(thrown).message });
-        await sleep(clock, this.#intervalMs, signal).catch(() => undefined);
-      }
-    }
+    const counts = await rotationPass(this.#context, async (rows) => {
+      await sleep(clock, (rows * 1000) / rowsPerSecond, signal);
+      signal.throwIfAborted();
+    });
+    metrics.gauge("objects_keys_left", counts.left);
+    log.info(KEYS_WRAPPED, { ...counts });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { MessageSink } from "@concord/ports";
-import { assert, backoffMs, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assert, backoffMs, sleep, Task } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import { assertForward, assertGrown } from "../page-invariants.ts";
 import { decodeRowAs } from "../row-codec.ts";
@@ -38,16 +38,13 @@ const NOTHING: DeliveryReport = { accepted: 0, duplicate: 0, dropped: 0, kept: 0
  */
 export class EventDelivery {
   readonly #options: Required<EventDeliveryOptions>;
-  readonly #stopping = new AbortController();
   /** Targets that fail: how often in a row, and from when on they are tried again. */
   readonly #failing = new Map<string, { readonly failures: number; readonly againMs: number }>();
-  /** Ends the pause of the loop. */
-  #awake = new AbortController();
   #scanAtMs = Number.NEGATIVE_INFINITY;
   #aheadMs = 0;
   #met = { oldestMs: 0, overdue: 0 };
   #reportedOverdue = 0;
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor(options: EventDeliveryOptions) {
     this.#options = {
@@ -58,18 +55,24 @@ export class EventDelivery {
       ...options,
     };
     assert(this.#options.maxAgeMs > 0 && this.#options.eventsPerSecond > 0, "events have an age, and their delivery a rate");
+    const { context, scanMs } = this.#options;
+    this.#task = new Task({
+      ...context,
+      name: "objects: delivery of events",
+      step: () => this.#round(),
+      retryMs: () => Math.min(scanMs, EVENT_BACKOFF.maxMs),
+      failed: ({ message }) => context.log.warn("events are delivered later", { reason: message }),
+    });
   }
 
   start(): void {
-    this.#options.context.outbox.onEvents(() => this.#awake.abort());
-    this.#loop ??= this.#run();
+    this.#options.context.outbox.onEvents(() => this.#task.wake());
+    this.#task.start();
   }
 
   /** What is on its way is sent again by the next process or another gateway, and is a duplicate then. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
-    this.#awake.abort();
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   /** Everything that waits, of all gateways, once, now and without a pace; failing targets too. For tests and operators. */
@@ -77,19 +80,6 @@ export class EventDelivery {
     this.#failing.clear();
     await this.#scan();
     return this.#deliver(() => Promise.resolve());
-  }
-
-  async #run(): Promise<void> {
-    const { context, scanMs } = this.#options;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      this.#awake = new AbortController();
-      const wakesMs = await this.#round().catch((thrown: unknown) => {
-        if (!signal.aborted) context.log.warn("events are delivered later", { reason: toConcordError(thrown).message });
-        return Math.min(scanMs, EVENT_BACKOFF.maxMs);
-      });
-      if (!signal.aborted) await sleep(context.clock, wakesMs, this.#awake.signal);
-    }
   }
 
   /** How long until there is something to do. */
@@ -137,7 +127,7 @@ export class EventDelivery {
       failed: (to, cause) => this.#failed(to, cause),
       worked: (to) => void this.#failing.delete(nameOf(to)),
       metAge: (ageMs, isOverdue) => this.#metAge(ageMs, isOverdue),
-      signal: this.#stopping.signal,
+      signal: this.#task.signal,
     });
   }
 
@@ -172,7 +162,7 @@ export class EventDelivery {
     const total = { events: 0, bytes: 0 };
     for await (const bucket of this.#buckets()) {
       for (let shard = 0; shard < bucket.shards; shard += 1) {
-        this.#stopping.signal.throwIfAborted();
+        this.#task.signal.throwIfAborted();
         const partition = bucketPartition(bucket.name, shard);
         const { events, bytes } = waitingOf(await context.metadata.readCounters(partition, usageKey()));
         if (events > 0) context.outbox.mayHave(partition);
@@ -223,8 +213,8 @@ export class EventDelivery {
     const pauseMs = Math.floor(this.#aheadMs);
     this.#aheadMs -= pauseMs;
     assert(this.#aheadMs >= 0, "a delivery pauses for no longer than it is ahead");
-    await sleep(context.clock, pauseMs, this.#stopping.signal);
-    this.#stopping.signal.throwIfAborted();
+    await sleep(context.clock, pauseMs, this.#task.signal);
+    this.#task.signal.throwIfAborted();
   }
 }
 

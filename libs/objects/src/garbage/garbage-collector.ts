@@ -1,5 +1,5 @@
 import { sameVersion, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
-import { assert, sleep, toConcordError } from "@concord/runtime";
+import { assert, Task, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import { forgetBucket, isUnresolved, resolveBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -44,27 +44,34 @@ type Run = { -readonly [Name in keyof GarbageReport]: number } & {
  */
 export class GarbageCollector {
   readonly #context: ObjectStoreContext;
-  readonly #intervalMs: number;
-  readonly #stopping = new AbortController();
   /** Buckets that were being made or removed when they were last looked at. */
   readonly #unresolved = new Map<string, { readonly version: RowVersion; readonly sinceMs: number }>();
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
   #running: Promise<GarbageReport> | undefined;
 
   constructor(options: GarbageCollectorOptions) {
     this.#context = options.context;
-    this.#intervalMs = options.intervalMs ?? GARBAGE_INTERVAL_MS;
+    const intervalMs = options.intervalMs ?? GARBAGE_INTERVAL_MS;
+    this.#task = new Task({
+      ...options.context,
+      name: "objects: garbage collection",
+      step: async () => {
+        await this.runOnce();
+        return intervalMs;
+      },
+      retryMs: () => intervalMs,
+      failed: ({ message }) => this.#context.log.warn("garbage collection did not end; it goes on later", { reason: message }),
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#runAtIntervals();
+    this.#task.start();
   }
 
   /** After the batch in progress. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    await this.#task.stop();
     await this.#running?.catch(() => undefined);
-    await this.#loop;
   }
 
   /** Joins a run in progress. */
@@ -83,19 +90,10 @@ export class GarbageCollector {
     return { ...report, pending: (await this.#countRows()) - report.kept };
   }
 
-  async #runAtIntervals(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      await this.runOnce().catch((thrown: unknown) => {
-        this.#context.log.warn("garbage collection did not end; it goes on later", { reason: toConcordError(thrown).message });
-      });
-      await sleep(this.#context.clock, this.#intervalMs, this.#stopping.signal);
-    }
-  }
-
   async #run(asOfMs: number): Promise<GarbageReport> {
     const run: Run = { asOfMs, written: new Set(), rows: 0, blobs: 0, bytes: 0, referenced: 0, kept: 0, bucketsForgotten: 0 };
     for await (const { partition, removed } of this.#partitions()) {
-      if (this.#stopping.signal.aborted) break;
+      if (this.#task.signal.aborted) break;
       await this.#collectPartition(partition, run);
       if (removed !== undefined && (await forgetBucket(this.#context, removed))) run.bucketsForgotten += 1;
     }
@@ -148,7 +146,7 @@ export class GarbageCollector {
   async #collectPartition(partition: string, run: Run): Promise<void> {
     let { from } = garbageSpan();
     const { to } = garbageSpan(run.asOfMs);
-    while (!this.#stopping.signal.aborted) {
+    while (!this.#task.signal.aborted) {
       const onUnreadable = (): void => {
         this.#context.metrics.count("objects_rows_unreadable_total");
         run.kept += 1;

@@ -1,5 +1,5 @@
 import { sameVersion } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError } from "@concord/runtime";
+import { assert, sleep, Task } from "@concord/runtime";
 import { commitRepeatable } from "../commit-rows.ts";
 import { nextVersion, putRow } from "../row-writes.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -46,12 +46,11 @@ export class LifecycleEngine {
   readonly #dayMs: number;
   readonly #turns: PassTurn;
   readonly #time: BoundedTime;
-  readonly #stopping = new AbortController();
   /** The row of an earlier process was seen: time goes on from there. */
   #continued = false;
   /** What was read faster than the rate allows. */
   #aheadMs = 0;
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor({ context, intervalMs, rowsPerSecond, dayMs, isAlone }: LifecycleOptions) {
     this.#context = context;
@@ -61,16 +60,23 @@ export class LifecycleEngine {
     this.#turns = new PassTurn({ context, deadAfterMs: LIFECYCLE_DEAD_AFTER_MS, isAlone: isAlone ?? false });
     this.#time = new BoundedTime(context.clock);
     assert(this.#dayMs > 0 && this.#rowsPerSecond > 0, "a day has a length, and a pass a rate");
+    const lookMs = Math.min(LIFECYCLE_LOOK_MS, this.#intervalMs);
+    this.#task = new Task({
+      ...context,
+      name: "objects: lifecycle",
+      step: async () => ((await this.#step()) ? 0 : lookMs),
+      retryMs: () => lookMs,
+      failed: ({ message }) => context.log.warn("the lifecycle pass goes on later", { reason: message }),
+    });
   }
 
   start(): void {
-    this.#loop ??= this.#run();
+    this.#task.start();
   }
 
   /** The page in progress is looked at again by the next process. */
-  async stop(): Promise<void> {
-    this.#stopping.abort(new ConcordError("CANCELLED", "the gateway is stopped", { applied: "no" }));
-    await this.#loop;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   /** Of all gateways; undefined: no bucket ever had rules. */
@@ -88,18 +94,6 @@ export class LifecycleEngine {
       place = page.next;
     }
     return counts;
-  }
-
-  async #run(): Promise<void> {
-    const { clock, log } = this.#context;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      const moved = await this.#step().catch((thrown: unknown) => {
-        if (!signal.aborted) log.warn("the lifecycle pass goes on later", { reason: toConcordError(thrown).message });
-        return false;
-      });
-      if (!moved) await sleep(clock, Math.min(LIFECYCLE_LOOK_MS, this.#intervalMs), signal);
-    }
   }
 
   /** One page. False: there is nothing to do now. */
@@ -177,14 +171,14 @@ export class LifecycleEngine {
   /** Sleeps once the looking is ahead of the rate by a notable time. */
   #meter(): (rows: number) => Promise<void> {
     return async (rows) => {
-      this.#stopping.signal.throwIfAborted();
+      this.#task.signal.throwIfAborted();
       this.#aheadMs += (rows * 1000) / this.#rowsPerSecond;
       if (this.#aheadMs < LIFECYCLE_PAUSE_MS) return;
       const pauseMs = Math.floor(this.#aheadMs);
       this.#aheadMs -= pauseMs;
       assert(this.#aheadMs >= 0, "a lifecycle pass pauses for no longer than it is ahead");
-      await sleep(this.#context.clock, pauseMs, this.#stopping.signal);
-      this.#stopping.signal.throwIfAborted();
+      await sleep(this.#context.clock, pauseMs, this.#task.signal);
+      this.#task.signal.throwIfAborted();
     };
   }
 

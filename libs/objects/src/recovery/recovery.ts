@@ -1,5 +1,5 @@
 import { sameVersion, type RowVersion } from "@concord/ports";
-import { assert, backoffMs, sleep, toConcordError } from "@concord/runtime";
+import { assert, backoffMs, Task, toConcordError } from "@concord/runtime";
 import type { ObjectStoreContext } from "../context.ts";
 import type { GatewayJournal } from "../journal-modes/open-upload-journal.ts";
 import { recoverTransactions, type TransactionsReport } from "../journal-modes/recover-transactions.ts";
@@ -44,16 +44,28 @@ export interface RecoveryTotals {
 export class Recovery {
   readonly #options: RecoveryOptions;
   readonly #seen = new Map<number, { readonly version: RowVersion; readonly sinceMs: number }>();
-  readonly #stopping = new AbortController();
-  /** Ends the pause before the next run. */
-  #waking = new AbortController();
   #running: Promise<RecoveryReport> | undefined;
-  #loop: Promise<void> | undefined;
+  readonly #task: Task;
   #transactionsDone = false;
   #totals = { runs: 0, epochs: 0, referenced: 0, collected: 0, absent: 0 };
 
   constructor(options: RecoveryOptions) {
     this.#options = options;
+    const { context, intervalMs = RECOVERY_INTERVAL_MS } = options;
+    const limits = { initialMs: Math.min(RECOVERY_BACKOFF.initialMs, intervalMs), maxMs: intervalMs };
+    let unfinished = 0;
+    this.#task = new Task({
+      ...context,
+      name: "objects: recovery",
+      step: async () => {
+        const { epochs } = await this.runOnce();
+        unfinished = epochs.every(({ finished }) => finished) ? 0 : unfinished + 1;
+        return unfinished === 0 ? intervalMs : backoffMs(limits, unfinished);
+      },
+      retryMs: () => backoffMs(limits, (unfinished += 1)),
+      failed: ({ message }) => context.log.warn("recovery did not end; it goes on later", { reason: message }),
+      progress: () => this.#totals,
+    });
   }
 
   /** What was decided since the start of this process; `runs`: how often recovery went through. */
@@ -63,19 +75,18 @@ export class Recovery {
 
   /** The first run at once, then one at each interval. */
   start(): void {
-    this.#loop ??= this.#runAtIntervals();
+    this.#task.start();
   }
 
   /** The next run begins at once, or right after the one in progress. */
   wake(): void {
-    this.#waking.abort();
+    this.#task.wake();
   }
 
   /** Between two pages the run in progress ends. */
   async stop(): Promise<void> {
-    this.#stopping.abort();
+    await this.#task.stop();
     await this.#running?.catch(() => undefined);
-    await this.#loop;
   }
 
   /** Joins a run in progress. Rejects when the stores do not answer: then the next run continues where it stopped. */
@@ -91,35 +102,17 @@ export class Recovery {
     return await this.#running;
   }
 
-  async #runAtIntervals(): Promise<void> {
-    const { context, intervalMs = RECOVERY_INTERVAL_MS } = this.#options;
-    const limits = { initialMs: Math.min(RECOVERY_BACKOFF.initialMs, intervalMs), maxMs: intervalMs };
-    for (let failures = 0; !this.#stopping.signal.aborted;) {
-      this.#waking = new AbortController();
-      const isDone = await this.runOnce().then(
-        ({ epochs }) => epochs.every(({ finished }) => finished),
-        (thrown: unknown) => {
-          context.log.warn("recovery did not end; it goes on later", { reason: toConcordError(thrown).message });
-          return false;
-        },
-      );
-      failures = isDone ? 0 : failures + 1;
-      const pauseMs = isDone ? intervalMs : backoffMs(limits, failures);
-      await sleep(context.clock, pauseMs, AbortSignal.any([this.#stopping.signal, this.#waking.signal]));
-    }
-  }
-
   async #run(takesForDead: (held: HeldEpoch) => boolean): Promise<RecoveryReport> {
     const { context } = this.#options;
     const epochs: EpochReport[] = [];
     const all = await listEpochs(context.metadata);
     const failures: unknown[] = [];
     for (const held of all) {
-      if (this.#stopping.signal.aborted) break;
+      if (this.#task.signal.aborted) break;
       if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
       assert(!this.#options.journal.isOwn(held.row.epoch), "OGD3: a gateway that is alive leaves its own epoch alone");
       try {
-        const report = await recoverEpoch(context, held.row.epoch, this.#stopping.signal);
+        const report = await recoverEpoch(context, held.row.epoch, this.#task.signal);
         this.#observe(report, held.row.instance);
         epochs.push(report);
       } catch (thrown) {
@@ -132,7 +125,7 @@ export class Recovery {
     await this.#releaseEpochs(all, epochs);
     const report = { epochs, transactions: await this.#recoverTransactions() };
     if (failures.length > 0) throw failures[0];
-    if (!this.#stopping.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
+    if (!this.#task.signal.aborted) this.#totals = { ...this.#totals, runs: this.#totals.runs + 1 };
     return report;
   }
 
@@ -165,7 +158,7 @@ export class Recovery {
    * was forgotten, so recovered, or its row was never acknowledged and no blob has it.
    */
   async #releaseEpochs(all: readonly HeldEpoch[], reports: readonly EpochReport[]): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
+    if (this.#task.signal.aborted) return;
     const finished = new Set(reports.flatMap(({ epoch, finished: isFinished }) => (isFinished ? [epoch] : [])));
     const lowest = all.find(({ row }) => !isRecovered(row) && !finished.has(row.epoch));
     if (lowest === undefined) return;
@@ -184,7 +177,7 @@ export class Recovery {
   async #recoverTransactions(): Promise<TransactionsReport | undefined> {
     const { context, journal } = this.#options;
     const { uploads, deletes } = journal.left;
-    if (this.#transactionsDone || uploads.length + deletes.length === 0 || this.#stopping.signal.aborted) return undefined;
+    if (this.#transactionsDone || uploads.length + deletes.length === 0 || this.#task.signal.aborted) return undefined;
     const report = await recoverTransactions(context, journal);
     this.#transactionsDone = report.undecided === 0;
     context.log.info("journal recovered", { ...report });
