@@ -1,9 +1,10 @@
 import type { KeyRange, KeyValue, KeyValueEntry, LogPosition, StepRunner } from "@concord/ports";
 import { imageRowKey } from "@concord/rows";
-import { assert, ConcordError, type Checksum, type Log, type Seq, type TimestampUs } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, type Checksum, type Log, type Seq, type TimestampUs } from "@concord/runtime";
 import type { Forgotten } from "./forgotten.ts";
 import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
+import { rowText } from "./row-sizes.ts";
 import { applyRowsStep, type OnRow } from "./row-steps.ts";
 import { openRow, quarantine, storedRowKey } from "./stored-row.ts";
 
@@ -200,8 +201,11 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
   async #refuse(storedKey: Uint8Array, value: Uint8Array, thrown: unknown): Promise<never> {
     await this.#options.runner.submit({ load: [], run: () => ({ persist: [quarantine(storedKey, value)], reply: undefined }) });
     this.#options.onDamaged?.(storedKey);
-    this.#options.log.error("a stored row failed its check and was quarantined", { keyBytes: storedKey.length });
-    throw thrown;
+    const row = rowText(storedKey.subarray(1));
+    this.#options.log.error("a stored row failed its check and was quarantined", { row });
+    const { message } = toConcordError(thrown);
+    // A caller goes on behind the row that it names.
+    throw new ConcordError("CORRUPT_DATA", `a stored row fails its check: ${row}: ${message}`, { metadata: { row } });
   }
 }
 

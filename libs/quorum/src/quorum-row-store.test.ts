@@ -6,7 +6,7 @@ import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
 import type { ColumnWrite, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import { ConcordError, seqOf, timestampUsOf, toConcordError } from "@concord/runtime";
-import { QuorumRowStore, rowsOfEntry, storedRowKey, type RowReplica } from "./index.ts";
+import { QuorumRowStore, rowsOfEntry, rowText, storedRowKey, type RowReplica } from "./index.ts";
 import { behave, cutPages, insert, KEY, keyOf, OPTIONS, RANGE, remove, settled, text } from "./test/notes.ts";
 import { checksum, testRing, turn, type Behaviour, type TestReplica, type TestRing } from "./test/ring.ts";
 
@@ -247,6 +247,26 @@ test("read: one replica's row is corrupt: the others answer, the row is quaranti
   behave(ring, "normal", "normal", "refusing");
   assert.equal(await settled(read(ring)), "CORRUPT_DATA/no");
   assert.equal(await settled(ring.rows.apply([insert("value-b", 6)], OPTIONS)), "WRITE_TIMEOUT/unknown");
+});
+
+test("read: of a node alone one row is corrupt: a range is refused with that row's name, those before and behind it are read", async () => {
+  const ring = testRing(1);
+  for (const at of [1, 2, 3]) await ring.rows.apply([insert(`value-${at}`, 5, keyOf(at))], OPTIONS);
+  const key = storedRowKey(encodeRowKey(keyOf(2)));
+  const stored = (await ring.replicas[0]!.store.get(key))!;
+  stored[10]! ^= 1;
+  await ring.replicas[0]!.store.batch([{ kind: "put", key, value: stored }], { sync: true });
+  for (let tries = 0; tries < 2; tries += 1) {
+    const refused: unknown = await ring.rows.readRange(RANGE, OPTIONS).catch((thrown: unknown) => thrown);
+    assert.ok(refused instanceof ConcordError);
+    assert.deepEqual([refused.code, refused.applied, refused.metadata["row"]], ["CORRUPT_DATA", "no", rowText(encodeRowKey(keyOf(2)))]);
+  }
+  const behind = await ring.rows.readRange({ ...RANGE, after: keyOf(2).clustering }, OPTIONS);
+  const before = await ring.rows.readRange({ ...RANGE, reverse: true, after: keyOf(2).clustering }, OPTIONS);
+  assert.deepEqual(
+    [...before.rows, ...behind.rows].map(({ key: found }) => found),
+    [keyOf(1), keyOf(3)],
+  );
 });
 
 test("property: replicas that missed any writes, pages cut anywhere: ranges as the merged rows", async () => {
