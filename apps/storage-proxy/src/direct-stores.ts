@@ -19,13 +19,9 @@ export const relayedStores = (current: () => { readonly serving: Serving }): Dir
 /** The ports of whatever serves at the time of a call: STARTING before, DRAINING after (applied: no). */
 export function directStores(serving: Serving): DirectStores {
   const rows: RowStore = {
-    get supportsApplyIf() {
-      return serving().rows.supportsApplyIf;
-    },
     read: async (keys, options) => serving().rows.read(keys, options),
     readRange: async (range, options) => serving().rows.readRange(range, options),
     apply: async (mutations, options) => serving().rows.apply(mutations, options),
-    applyIf: async (conditions, mutations, options) => serving().rows.applyIf(conditions, mutations, options),
   };
   const groupLog: GroupLog = {
     get exchangesMax() {

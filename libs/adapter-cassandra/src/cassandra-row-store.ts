@@ -1,18 +1,7 @@
-import type {
-  ConditionalOutcome,
-  LogPosition,
-  Mutation,
-  ReadOptions,
-  RowImage,
-  RowKey,
-  RowOptions,
-  RowPage,
-  RowRange,
-  RowStore,
-} from "@concord/ports";
+import type { LogPosition, Mutation, ReadOptions, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { compareBytes } from "@concord/codec";
 import { encodePartition, encodeRange, liveRow } from "@concord/rows";
-import { assert, ConcordError, type Clock } from "@concord/runtime";
+import { assert, type Clock } from "@concord/runtime";
 import { applyRows, type RowTarget } from "./apply-rows.ts";
 import { failureOf, readError } from "./failure.ts";
 import { inFlight } from "./in-flight.ts";
@@ -37,7 +26,6 @@ interface Bounds {
 
 /** Rows at QUORUM with the timestamps their writers gave them. */
 export class CassandraRowStore implements RowStore {
-  readonly supportsApplyIf = false;
   readonly #options: CassandraRowsOptions;
 
   constructor(options: CassandraRowsOptions) {
@@ -46,7 +34,7 @@ export class CassandraRowStore implements RowStore {
 
   async read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
     await this.#afterCommits(options);
-    const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: options.timeoutMs };
+    const settings: ReadSettings = { consistency: "quorum", timeoutMs: options.timeoutMs };
     return inFlight(keys, CALL_STATEMENTS_IN_FLIGHT, async (key) => {
       const { table, partition, clustering } = storedKey(key);
       const query = `SELECT deleted, marker, cells FROM ${this.#options.keyspace}.${table} WHERE partition = ? AND clustering = ?`;
@@ -67,7 +55,7 @@ export class CassandraRowStore implements RowStore {
     const rows: SizedRow[] = [];
     let [scanned, bytes, rowsAsked] = [0, 0, Math.min(range.limit + 1, RANGE_ROWS_FIRST)];
     while (bounds !== undefined && rows.length <= range.limit) {
-      const settings: ReadSettings = { consistency: options.consistency ?? "quorum", timeoutMs: leftMs() };
+      const settings: ReadSettings = { consistency: "quorum", timeoutMs: leftMs() };
       const found = await this.#rows(this.#rangeStatement(range, partition, bounds, rowsAsked), settings);
       const isEnd = found.length < rowsAsked;
       for (const row of found) {
@@ -94,10 +82,6 @@ export class CassandraRowStore implements RowStore {
 
   async apply(mutations: readonly Mutation[], { timeoutMs }: RowOptions): Promise<void> {
     await applyRows(this.#options, mutations, timeoutMs);
-  }
-
-  applyIf(): Promise<ConditionalOutcome> {
-    return Promise.reject(new ConcordError("USE_TRANSACTION", "conditional writes are transactions here"));
   }
 
   #rangeStatement(range: RowRange, partition: Uint8Array, { from, includesFrom, to }: Bounds, limit: number): Statement {

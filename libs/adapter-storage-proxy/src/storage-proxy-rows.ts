@@ -1,4 +1,4 @@
-import type { ConditionalOutcome, Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
+import type { Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { RowsService, type MutationInit, type ReadRangeRequestInit, type ReadRequestInit } from "@concord/protos-storage";
 import { ConcordError } from "@concord/runtime";
 import { imageFromWire, keyToWire, rangeToWire } from "@concord/rows-wire";
@@ -11,7 +11,6 @@ const WRITE_KINDS = { insert: "WRITE_KIND_INSERT", update: "WRITE_KIND_UPDATE", 
 /** Rows through a storage-proxy. */
 export class StorageProxyRows implements RowStore {
   /** So a serial read has nothing to decide: it goes out as a quorum read. */
-  readonly supportsApplyIf = false;
   readonly #calls: ProxyCalls<RowsService>;
 
   constructor(channels: ProxyChannels) {
@@ -57,10 +56,6 @@ export class StorageProxyRows implements RowStore {
       await this.apply(mutations.slice(0, middle), options);
       await this.apply(mutations.slice(middle), options);
     }
-  }
-
-  applyIf(): Promise<ConditionalOutcome> {
-    return Promise.reject(new ConcordError("USE_TRANSACTION", "storage-proxies offer no conditional writes"));
   }
 
   close(): void {

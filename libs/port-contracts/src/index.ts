@@ -24,13 +24,7 @@ export { KEY_VALUE_CASES, keyValueContract, type KeyValueSubject } from "./key-v
 export { MESSAGE_LOG_CASES, messageLogContract, type MessageLogSubject } from "./message-log-contract.ts";
 export { OBJECT_DATA_CASES, objectDataContract, type ObjectDataSubject } from "./object-data-contract.ts";
 export { OBJECT_METADATA_CASES, objectMetadataContract, type ObjectMetadataSubject } from "./object-metadata-contract.ts";
-export {
-  CONDITIONAL_ROWS_CASES,
-  conditionalRowsContract,
-  ROW_STORE_CASES,
-  rowStoreContract,
-  type ConditionalRowsSubject,
-} from "./row-store-contract.ts";
+export { ROW_STORE_CASES, rowStoreContract } from "./row-store-contract.ts";
 export { diskOver, MemoryDisk, type DiskCall, type DiskRun } from "./memory-disk.ts";
 export { KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryFiles, type CrashChooser, type UnsyncedChange } from "./memory-files.ts";
 export { BackingModel, copyOfOperation, MemoryBackingStore, type LogChooser, type ModelOpening } from "./memory-backing-store.ts";
@@ -46,7 +40,7 @@ export {
 } from "./memory-object-data.ts";
 export { MemoryObjectMetadata, type CommitFate, type MetadataOperation } from "./memory-object-metadata.ts";
 export { MemoryMessageLog, type PublishFault } from "./memory-message-log.ts";
-export { MemoryRowStore, type ConditionalFate } from "./memory-row-store.ts";
+export { MemoryRowStore } from "./memory-row-store.ts";
 export { memoryStorage, MemoryStorageBackend, type MemoryStorage } from "./memory-storage-backend.ts";
 export { STORAGE_BACKEND_CASES, storageBackendContract, type StorageBackendSubject } from "./storage-backend-contract.ts";
 export { ScriptedListedMembership, ScriptedMembership } from "./scripted-membership.ts";

@@ -1,10 +1,10 @@
-import type { ColumnWrite, ConditionalOutcome, Mutation, ReadOptions, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
+import type { ColumnWrite, Mutation, RowImage, RowKey, RowRange, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import type { CellValue } from "@concord/values";
 import { CELL_TYPES } from "@concord/values";
 import { rowOfEveryType, sampleCells } from "@concord/values/testing";
 import { timestampUsOf } from "@concord/runtime";
-import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
+import { expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 
 type Case = ContractCase<RowStore>;
 
@@ -163,14 +163,6 @@ const APPLY_CASES: readonly Case[] = [
     );
   }),
   simple("apply: nothing: resolves", async (store) => store.apply([], OPTIONS)),
-  simple("applyIf: offered: applied only while the conditions hold; else refused with USE_TRANSACTION", async (store) => {
-    const attempt = (value: string): ReturnType<RowStore["applyIf"]> =>
-      store.applyIf([{ kind: "row-absent", key: ROW }], [insert(ROW, { v: text(value) }, 1)], OPTIONS);
-    if (!store.supportsApplyIf) return expectCode(() => attempt("x"), "USE_TRANSACTION", "applyIf");
-    expectEqual((await attempt("x")).kind, "applied", "first");
-    expectEqual((await attempt("y")).kind, "not-applied", "second");
-    await expectColumns(store, ROW, { v: text("x") }, "row");
-  }),
 ];
 
 const RANGE: RowRange = { table: "notes", partition: [text("p")], reverse: false, limit: 100 };
@@ -308,85 +300,9 @@ const RANGE_CASES: readonly Case[] = [
   }),
 ];
 
-const SERIAL: ReadOptions = { ...OPTIONS, consistency: "serial" };
-
-/** What every store keeps, those without applyIf too. */
-const SERIAL_CASES: readonly Case[] = [
-  simple("read: serial: sees what was applied, in the order of the keys", async (store) => {
-    await store.apply([insert(ROW, { v: text("x") }, 1)], OPTIONS);
-    const images = await store.read([key("p", bigint(9)), ROW], SERIAL);
-    expectEqual(
-      images.map((image) => liveRow(image)?.columns.get("v")),
-      [undefined, text("x")],
-      "rows",
-    );
-  }),
-  simple("readRange: serial: the same page as at quorum", async (store) => {
-    await numbered(store, [1, 2, 3]);
-    expectEqual(await store.readRange({ ...RANGE, limit: 2 }, SERIAL), await store.readRange({ ...RANGE, limit: 2 }, OPTIONS), "page");
-  }),
-];
-
-export const ROW_STORE_CASES: readonly Case[] = [...READ_CASES, ...CONFLICT_CASES, ...APPLY_CASES, ...RANGE_CASES, ...SERIAL_CASES];
-
-/** An empty store with applyIf, and a fault that tests can make. */
-export interface ConditionalRowsSubject {
-  readonly store: RowStore;
-  /** The next applyIf whose conditions hold answers `unknown`. Whether it takes effect is the fault's choice. */
-  loseNextOutcome(): void;
-}
-
-const OTHER = key("p", bigint(2));
-
-const insertIfAbsent = (store: RowStore, of: RowKey, value: string): Promise<ConditionalOutcome> =>
-  store.applyIf([{ kind: "row-absent", key: of }], [insert(of, { v: text(value) }, 1)], OPTIONS);
-
-function conditional(name: string, run: (store: RowStore) => Promise<void>): ContractCase<ConditionalRowsSubject> {
-  return {
-    name,
-    async run(open) {
-      const { store, loseNextOutcome } = await open();
-      loseNextOutcome();
-      expectEqual(await insertIfAbsent(store, ROW, "x"), { kind: "unknown" }, "applyIf");
-      await run(store);
-    },
-  };
-}
-
-/** The row as two later quorum reads see it, with another applyIf of the partition between: what was undecided would come up. */
-async function expectDecided(store: RowStore, decided: CellValue | undefined): Promise<void> {
-  const columns = decided === undefined ? undefined : { v: decided };
-  await expectColumns(store, ROW, columns, "at quorum after the serial read");
-  expectEqual((await insertIfAbsent(store, OTHER, "y")).kind, "applied", "another row's applyIf");
-  await expectColumns(store, ROW, columns, "at quorum later");
-}
-
-/** What stores with applyIf keep when its outcome is unknown. */
-export const CONDITIONAL_ROWS_CASES: readonly ContractCase<ConditionalRowsSubject>[] = [
-  conditional("applyIf: unknown: a serial read decides it: later reads see the same", async (store) => {
-    const [image] = await store.read([ROW], SERIAL);
-    await expectDecided(store, liveRow(image)?.columns.get("v"));
-  }),
-  conditional("applyIf: unknown: a serial readRange decides it: later reads see the same", async (store) => {
-    const page = await store.readRange(RANGE, SERIAL);
-    await expectDecided(store, liveRow(page.rows[0])?.columns.get("v"));
-  }),
-  conditional("applyIf: unknown: tried again: applied exactly if the serial read did not show it", async (store) => {
-    const isApplied = (await store.read([ROW], SERIAL))[0] !== undefined;
-    expectEqual((await insertIfAbsent(store, ROW, "z")).kind, isApplied ? "not-applied" : "applied", "second applyIf");
-    await expectColumns(store, ROW, { v: text(isApplied ? "x" : "z") }, "row");
-  }),
-  conditional("applyIf: unknown: tried again at once: one of the two took effect", async (store) => {
-    const again = await insertIfAbsent(store, ROW, "z");
-    await expectColumns(store, ROW, { v: text(again.kind === "applied" ? "z" : "x") }, "row");
-  }),
-];
+export const ROW_STORE_CASES: readonly Case[] = [...READ_CASES, ...CONFLICT_CASES, ...APPLY_CASES, ...RANGE_CASES];
 
 /** Registers one test per promise of the RowStore port. `open` gives an empty store each time. */
 export function rowStoreContract(test: TestFunction, open: () => Promise<RowStore>): void {
   registerContract(test, "RowStore", ROW_STORE_CASES, open);
-}
-
-export function conditionalRowsContract(test: TestFunction, open: () => Promise<ConditionalRowsSubject>): void {
-  registerContract(test, "RowStore with applyIf", CONDITIONAL_ROWS_CASES, open);
 }

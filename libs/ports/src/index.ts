@@ -68,19 +68,7 @@ export {
   type ObjectMetadata,
   type RowVersion,
 } from "./object-metadata.ts";
-export type {
-  AtomicRows,
-  Condition,
-  ConditionalOutcome,
-  LocalRows,
-  LogPosition,
-  ReadConsistency,
-  ReadOptions,
-  RowOptions,
-  RowPage,
-  RowRange,
-  RowStore,
-} from "./row-store.ts";
+export type { AtomicRows, LocalRows, LogPosition, ReadOptions, RowOptions, RowPage, RowRange, RowStore } from "./row-store.ts";
 export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./rows.ts";
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend, type WriteMark } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";

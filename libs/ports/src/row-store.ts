@@ -23,15 +23,6 @@ export interface RowPage {
   readonly next: readonly CellValue[] | undefined;
 }
 
-/**
- * What a read promises.
- * `quorum`: it sees every apply that resolved before it began, and every applyIf that answered `applied`. An applyIf whose outcome is
- * unknown may be missed now and seen later.
- * `serial`: it also decides what is unknown: every applyIf on the partitions read that began before the read is seen by it, or will never
- * take effect. A store without applyIf leaves nothing unknown of that kind, so it serves serial reads as quorum reads.
- */
-export type ReadConsistency = "quorum" | "serial";
-
 export interface RowOptions {
   /** Milliseconds until the call fails; above 0. */
   readonly timeoutMs: number;
@@ -49,8 +40,6 @@ export interface LogPosition {
 }
 
 export interface ReadOptions extends RowOptions {
-  /** "quorum" when absent. */
-  readonly consistency?: ReadConsistency;
   /**
    * Commits the reader has seen: it sees them in rows too. Where rows follow from the log a replica answers when it has applied so much; a
    * position is never proof that anything is decided (TXD14). READ_TIMEOUT when that takes longer than the call may.
@@ -69,25 +58,14 @@ export interface LocalRows {
   peek(key: RowKey): RowImage | undefined | "ask";
 }
 
-export type Condition =
-  | { readonly kind: "row-absent"; readonly key: RowKey }
-  | { readonly kind: "column-equals"; readonly key: RowKey; readonly column: string; readonly value: CellValue | null };
-
-export type ConditionalOutcome =
-  | { readonly kind: "applied" }
-  | { readonly kind: "not-applied"; readonly current: readonly (RowImage | undefined)[] }
-  | { readonly kind: "unknown" };
-
 /**
  * Replicated rows with quorum reads and writes. An `apply` that fails says what is known of it; repeating it is harmless, as the
  * mutations carry their timestamps. Keys, values and names are checked by the caller; the store takes what fits its messages.
  */
 export interface RowStore {
-  /** False: `applyIf` is refused with USE_TRANSACTION. */
-  readonly supportsApplyIf: boolean;
   /**
    * Answers in the order of `keys`; `undefined` = never written. Images may be dead rows: see `liveRow`. REPLICAS_UNAVAILABLE and
-   * READ_TIMEOUT: ask again; CORRUPT_DATA: a replica holds a damaged row. A serial read may take effect: it completes what it decides.
+   * READ_TIMEOUT: ask again; CORRUPT_DATA: a replica holds a damaged row.
    */
   read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]>;
   /** One page of live rows in clustering order. Errors as `read`. A page may be shorter than its limit and still name a `next`. */
@@ -97,13 +75,6 @@ export interface RowStore {
    * REPLICAS_UNAVAILABLE (applied: no), WRITE_TIMEOUT (applied: unknown).
    */
   apply(mutations: readonly Mutation[], options: RowOptions): Promise<void>;
-  /**
-   * Applies the mutations of one partition if all conditions on rows of it hold, judged and applied as one step among all calls of
-   * applyIf on the partition. `not-applied` carries the rows that were judged, in the order of the conditions; `unknown`: it is applied,
-   * will be, or never is, and a serial read decides it. BATCH_INVALID: more than one partition (LB13). Conditional rows need it where
-   * the engine has lightweight transactions (Cassandra, HBase's CheckAndMutate); ours, on the ring, are transactions.
-   */
-  applyIf(conditions: readonly Condition[], mutations: readonly Mutation[], options: RowOptions): Promise<ConditionalOutcome>;
 }
 
 /**

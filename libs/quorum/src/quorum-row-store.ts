@@ -1,7 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import {
   writeMs,
-  type ConditionalOutcome,
   type LogPosition,
   type Mutation,
   type ReadOptions,
@@ -81,7 +80,6 @@ interface Bounds {
  */
 export class QuorumRowStore implements RowStore {
   /** So a serial read has nothing to decide: it is a quorum read. */
-  readonly supportsApplyIf = false;
   readonly #replicas: readonly RowReplica[];
   readonly #quorum: number;
   readonly #clock: Clock;
@@ -176,10 +174,6 @@ export class QuorumRowStore implements RowStore {
   /** Resolves when the calls of every write that was answered have ended, and `onMissed` knows of each failure. */
   async whenWritten(): Promise<void> {
     await Promise.all(this.#writing);
-  }
-
-  applyIf(): Promise<ConditionalOutcome> {
-    return Promise.reject(new ConcordError("USE_TRANSACTION", "the ring has no conditional writes; use a transaction"));
   }
 
   #applyChunk(chunk: readonly Uint8Array[], timeoutMs: number): Promise<Gathered<TimestampUs>> {

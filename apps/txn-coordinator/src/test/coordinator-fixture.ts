@@ -75,7 +75,6 @@ export async function settle(): Promise<void> {
 
 /** The memory store with every call written down. */
 export class CountedRows implements RowStore {
-  readonly supportsApplyIf = false;
   readonly #store = new MemoryRowStore();
   readonly #keys = new Map<string, RowKey>();
   reads: RowKey[] = [];
@@ -101,10 +100,6 @@ export class CountedRows implements RowStore {
     this.applies += 1;
     for (const { key } of mutations) this.#keys.set(toHex(encodeRowKey(key)), key);
     return this.#store.apply(mutations);
-  }
-
-  applyIf(): Promise<never> {
-    return Promise.reject(new ConcordError("USE_TRANSACTION", "not offered"));
   }
 
   /** Everything that is stored, but for outcomes of transactions. */

@@ -275,20 +275,6 @@ test("schema: nothing there: start says what to do, a plan prints and changes no
   }
 });
 
-test("[LBC2] [LBD16] rows: conditions on rows that plain writes change: USE_TRANSACTION, the rows stay as they are", async () => {
-  const keyspace = await made;
-  await keyspace.empty();
-  const backend = backendOn(keyspace);
-  await backend.start(new AbortController().signal);
-  assert.equal(backend.rows.supportsApplyIf, false);
-  await backend.rows.apply([insert(1)], OPTIONS);
-  const before = await backend.rows.read([key(1), key(2)], OPTIONS);
-  const changes = [{ ...insert(1, 9), timestampUs: timestampUsOf(2n) }, insert(2)];
-  await assert.rejects(backend.rows.applyIf([{ kind: "row-absent", key: key(2) }], changes, OPTIONS), { code: "USE_TRANSACTION" });
-  assert.deepEqual(await backend.rows.read([key(1), key(2)], OPTIONS), before);
-  await backend.stop();
-});
-
 test("rows: keys above what Cassandra takes: LIMIT_EXCEEDED, nothing is sent", async () => {
   const keyspace = await made;
   const backend = backendOn(keyspace);

@@ -108,7 +108,6 @@ export async function settle(): Promise<void> {
 
 /** A store with one replica whose calls can be counted, failed and held back. */
 export class FakeRows implements RowStore {
-  readonly supportsApplyIf = false;
   readonly images = new Map<string, RowImage>();
   reads: RowKey[][] = [];
   ranges: RowRange[] = [];
@@ -156,10 +155,6 @@ export class FakeRows implements RowStore {
     if (fault === "lost") throw new ConcordError("REPLICAS_UNAVAILABLE", "no replica");
     for (const mutation of mutations) this.#merge(mutation);
     if (fault === "written") throw new ConcordError("WRITE_TIMEOUT", "too slow");
-  }
-
-  async applyIf(): Promise<never> {
-    throw new ConcordError("USE_TRANSACTION", "not offered");
   }
 
   /** What replicas that apply do: each row whole, in log order. */
