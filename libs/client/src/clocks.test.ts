@@ -157,6 +157,38 @@ test("all proxies' clocks are set back by 8 h: the server draws the timestamps o
   assert.ok(takenUs.at(-1)! > takenUs[0]!);
 });
 
+test("all proxies' clocks are set back by 8 h, a plain write's timestamp is drawn: a batch after it is above it", async () => {
+  const { cluster, db } = await connected(0);
+  const takenUs = stamped(cluster, "write", 1, () => 0);
+  await cluster.clock.until(insertNote(db));
+  const drawnUs = takenUs[0]! + 5n;
+  stamped(cluster, "write", 2 * PROXIES.length, () => -EIGHT_HOURS_MS);
+  cluster.intercept("write", () => Promise.resolve({ timestampUs: drawnUs, superseded: false }));
+  await cluster.clock.until(sleep(cluster.clock, 1_000));
+  await cluster.clock.until(insertNote(db));
+  assert.equal(cluster.requests(RowsService.methods.Write).at(-1)!.timestampUs, 0n);
+  await cluster.clock.until(batchNote(db));
+  assert.ok(cluster.requests(BatchService.methods.ExecuteBatch).at(-1)!.timestampUs > drawnUs);
+});
+
+for (const [operation, write] of [
+  ["executeBatch", batchNote],
+  ["write", insertNote],
+] as const) {
+  test(`all proxies' clocks were 8 h behind for a while: ${operation}: a minute later timestamps are made by the client's own clock again`, async () => {
+    const { cluster, db } = await connected(0);
+    await cluster.clock.until(sleep(cluster.clock, 2 * EIGHT_HOURS_MS));
+    let offMs = -EIGHT_HOURS_MS;
+    const takenUs = stamped(cluster, operation, 40, () => offMs);
+    await cluster.clock.until(write(db));
+    assert.ok(aheadMsOf(cluster, takenUs[0]!) < -EIGHT_HOURS_MS / 2);
+    offMs = 0;
+    await cluster.clock.until(sleep(cluster.clock, 60_000));
+    await cluster.clock.until(write(db));
+    assert.ok(Math.abs(aheadMsOf(cluster, takenUs[1]!)) < 1_000);
+  });
+}
+
 test("a proxy that is behind refuses a plain write, the next one answers that it lost to newer cells: drawn above them, for no other copy had an effect", async () => {
   const { cluster, db } = await connected(0);
   cluster.fail("write", "TIMESTAMP_OUT_OF_RANGE", { applied: "no", metadata: { aheadMs: String(EIGHT_HOURS_MS) } });

@@ -59,5 +59,9 @@ export const WATCHED_COORDINATORS_MAX = 3;
 export const WATCH_BACKOFF: BackoffLimits = { initialMs: 50, maxMs: 2_000 };
 /** Ids that one transaction is tried with when servers refuse their time: the second one is made by a clock that the first refusal corrected. */
 export const ID_TRIES_MAX = 3;
+/** Time for which a clock is corrected since storage-proxies took a timestamp for one of the future: their clocks may be the wrong ones. */
+export const TIMESTAMP_CORRECTION_MS = 30_000;
+/** Lead of a timestamp that a proxy drew over what this client has written, up to which later ones are made above it: no proxy takes one further ahead. */
+export const DRAWN_AHEAD_US_MAX = 3_600_000_000n;
 /** Pause before tables are created again where the system group is being taken over. */
 export const CREATE_AGAIN_MS = 50;

@@ -9,7 +9,7 @@ import {
 import type { CallRequest, CallResponse, OperationName } from "@concord/rpc";
 import { newTimeId, timeIdToBytes, type Random } from "@concord/runtime";
 import type { BatchOptions, BatchResult, CommitToken, WriteResult } from "./api.ts";
-import { ID_TRIES_MAX, SEEN_GROUPS_MAX } from "./limits.ts";
+import { DRAWN_AHEAD_US_MAX, ID_TRIES_MAX, SEEN_GROUPS_MAX } from "./limits.ts";
 import { clientError, toClientError, withFacts, withoutEffect } from "./client-error.ts";
 import type { Connections } from "./connections.ts";
 import { beginsWith } from "./cql-keyword.ts";
@@ -125,9 +125,9 @@ export class Storage {
    * A write that lost to newer cells (of a clock that stood ahead, or of another writer in this moment) is sent once more, for the server to draw its
    * timestamp above them. Not when several copies of it may be on their way: one of them may have had its effect, and another client's write come
    * after it, which must not be covered (I9). The same for one that every proxy takes for a write of the future, unless it is a batch, whose timestamp
-   * is not drawn above what its rows hold.
+   * is not drawn above what its rows hold; later timestamps are above the one that is drawn.
    */
-  async #aboveNewer<Answer extends WriteResult>(
+  async #aboveNewer<Answer extends WriteResult & { readonly timestampUs: bigint }>(
     timeoutMs: number | undefined,
     plan: AskPlan & { readonly isBatch: boolean },
     ask: (timestampUs: bigint, leftMs: number, plan: AskPlan) => Promise<Answer>,
@@ -145,7 +145,10 @@ export class Storage {
       return undefined;
     });
     if (answer !== undefined && (!answer.superseded || copies.count > 1)) return answer;
-    return ask(0n, leftMs(), { ...plan, delayMs: 0, again: isHarmless });
+    const drawn = await ask(0n, leftMs(), { ...plan, delayMs: 0, again: isHarmless });
+    // above a cell of the future it is no measure for other rows
+    if (answer === undefined && drawn.timestampUs - this.#writtenUs <= DRAWN_AHEAD_US_MAX) this.#wrote(drawn.timestampUs);
+    return drawn;
   }
 
   /**
@@ -173,6 +176,7 @@ export class Storage {
 
   #wrote(timestampUs: bigint): void {
     if (timestampUs > this.#writtenUs) this.#writtenUs = timestampUs;
+    if (timestampUs > this.#lastTimestampUs) this.#lastTimestampUs = timestampUs;
   }
 
   /** LB1, LB4: one id and timestamp for all tries; a second try after the log write timed out or the connection broke, or beside a slow first. */
