@@ -1,3 +1,4 @@
+import type { Write } from "@concord/client";
 import type { Environment } from "@concord/runtime";
 import type { Client, Cluster } from "../cluster.ts";
 import { reportBug } from "../outcome.ts";
@@ -10,16 +11,17 @@ const PADDED_CHARACTERS = 1_500;
 /** Lead of a client's wrong clock, within TIMESTAMP_AHEAD_MS_MAX. */
 const AHEAD_US = 59n * 60_000_000n;
 /** Age of a late write: more than the clock of any node is behind. */
-const LATE_US = 2n * 3_600_000_000n;
+const LATE_US = 24n * 3_600_000_000n;
 const ROWS_OF_A_KIND = 3;
-/** One of its free rows, two of its home rows, so that a batch of them is logged, and one of its cold rows. */
-const PARTS_OF_A_CLIENT = 4n;
+/** One of its free rows, two of its home rows and two of its library rows, so that a batch of them is logged, and one of its cold rows. */
+const PARTS_OF_A_CLIENT = 6n;
 
 /**
  * `free`: written at any node, with timestamps of any clock. `home`: written at one node, which draws the timestamps, also those of batches, which are not
- * compared with what rows hold. `cold`: as `free`, read by no one until the end, so that no read repairs it.
+ * compared with what rows hold. `library`: written by one client library, which makes the timestamps, also those of batches. `cold`: as `free`, read by no
+ * one until the end, so that no read repairs it.
  */
-type Kind = "free" | "home" | "cold";
+type Kind = "free" | "home" | "library" | "cold";
 
 export interface CellRow {
   readonly kind: Kind;
@@ -71,6 +73,7 @@ export class PlainClient {
     const { random } = this.env;
     const row = this.#pick(this.rows);
     if (row.kind === "home" && random.below(2) === 0) await this.#batchAtHome();
+    else if (row.kind === "library" && random.below(2) === 0) await this.#batchByLibrary();
     else await this.write(row, this.#drawVerb());
     if (row.kind !== "cold" && random.below(2) === 0) await this.read(row);
   }
@@ -79,6 +82,7 @@ export class PlainClient {
     const change = this.#change(row, verb);
     const { random, clock } = this.env;
     if (row.kind === "home") return this.#drawn([change], this.#options.home, this.#cqlOf(change));
+    if (row.kind === "library") return this.#byLibrary(change);
     switch (random.below(10)) {
       case 0:
         return this.#given(change, clock.nowUs() + AHEAD_US);
@@ -143,11 +147,23 @@ export class PlainClient {
 
   /** Writes all home rows in one batch, logged or not, whose timestamp the node draws. */
   async #batchAtHome(): Promise<void> {
-    const rows = this.rows.filter(({ kind }) => kind === "home");
-    const changes = rows.map((row) => this.#change(row, this.#drawVerb()));
+    const changes = this.#changes("home");
     const logged = this.env.random.below(2) === 0 ? "" : "UNLOGGED ";
     const statements = changes.map((change) => `${this.#cqlOf(change)};`).join(" ");
     await this.#drawn(changes, this.#options.home, `BEGIN ${logged}BATCH ${statements} APPLY BATCH`);
+  }
+
+  async #batchByLibrary(): Promise<void> {
+    const { db } = this.#options.client;
+    const changes = this.#changes("library");
+    const logged = this.env.random.below(2) === 0;
+    await this.#writing(changes, "in a batch", async () => {
+      await db.batch(
+        changes.map((change) => this.#writeOf(change)),
+        { logged },
+      );
+      return {};
+    });
   }
 
   /** Writes at a node that draws the timestamp above what replicas hold: superseded only by writes that are still under way. */
@@ -167,13 +183,8 @@ export class PlainClient {
 
   #byLibrary(change: Change): Promise<WriteOutcome> {
     const { db } = this.#options.client;
-    const { row, verb, token = "" } = change;
-    const { part, k } = row;
     if (this.env.random.below(2) === 0) return this.#writing([change], "by CQL", () => db.query(this.#cqlOf(change)));
-    return this.#writing([change], "by the library", () => {
-      if (verb === "delete") return db.delete("cells", { part, k });
-      return db[verb]("cells", { part, k, v: markOf(token, this.#padding) });
-    });
+    return this.#writing([change], "by the library", () => db.write(this.#writeOf(change)));
   }
 
   async #writing(changes: readonly Change[], how: string, act: Parameters<PlainCalls["writing"]>[1]): Promise<WriteOutcome> {
@@ -198,6 +209,24 @@ export class PlainClient {
       case "delete":
         return `DELETE FROM cells WHERE part = ${part} AND k = ${k}`;
     }
+  }
+
+  #writeOf({ row, verb, token = "" }: Change): Write {
+    const { part, k } = row;
+    const cell = { part, k, v: markOf(token, this.#padding) };
+    switch (verb) {
+      case "insert":
+        return { insert: "cells", row: cell };
+      case "update":
+        return { update: "cells", row: cell };
+      case "delete":
+        return { delete: "cells", key: { part, k } };
+    }
+  }
+
+  /** Changes of all rows of a kind. */
+  #changes(kind: Kind): Change[] {
+    return this.rows.filter((row) => row.kind === kind).map((row) => this.#change(row, this.#drawVerb()));
   }
 
   #change(row: CellRow, verb: Change["verb"]): Change {
@@ -229,5 +258,6 @@ function rowsOf(client: number): readonly CellRow[] {
   const first = BigInt(client) * PARTS_OF_A_CLIENT;
   const rows = (kind: Kind, part: bigint, count: number): CellRow[] =>
     Array.from({ length: count }, (_, k) => ({ kind, part: first + part, k: BigInt(k) }));
-  return [...rows("free", 0n, ROWS_OF_A_KIND), ...rows("home", 1n, 1), ...rows("home", 2n, 1), ...rows("cold", 3n, ROWS_OF_A_KIND)];
+  const alone = { home: [...rows("home", 1n, 1), ...rows("home", 2n, 1)], library: [...rows("library", 4n, 1), ...rows("library", 5n, 1)] };
+  return [...rows("free", 0n, ROWS_OF_A_KIND), ...alone.home, ...rows("cold", 3n, ROWS_OF_A_KIND), ...alone.library];
 }

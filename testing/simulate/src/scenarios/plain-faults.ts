@@ -4,16 +4,20 @@ import { BATCH_POINTS } from "./batch.ts";
 import { drawLostDisk } from "./lost-disk.ts";
 
 /**
- * Subject of a seed. `drawn`: any faults, with a lost disk at times. `clocks`: clocks that stand ahead and are set right while their nodes are down.
- * `absence`: a node that is away for most of the work. `breaks`: connections that break and are back at once, nothing else, so that no node is taken for
- * away: what got lost comes by hints alone, or by the comparison that is due where there was no space for them.
+ * Subject of a seed. `drawn`: any faults, with a lost disk at times. `clocks`: clocks of nodes that stand ahead or behind and are set right while their nodes
+ * are down, and a client's. `absence`: a node that is away for most of the work. `breaks`: connections that break and are back at once, nothing else, so that
+ * no node is taken for away: what got lost comes by hints alone, or by the comparison that is due where there was no space for them.
  */
 export type Course = "drawn" | "clocks" | "absence" | "breaks";
 
 const COURSES: readonly Course[] = ["drawn", "clocks", "absence", "breaks", "breaks"];
 const FEW_HINT_BYTES = 1_024;
 const SOME_HINT_BYTES = 20_000;
-const STEPS_MS: readonly number[] = [20_000, 600_000, 8 * 3_600_000];
+const HOUR_MS = 3_600_000;
+/** Errors of nodes' clocks: the largest is more than gc_grace. */
+const STEPS_MS: readonly number[] = [20_000, 10 * 60_000, 8 * HOUR_MS, 11 * 24 * HOUR_MS, -8 * HOUR_MS];
+/** Errors of clients' clocks: nodes take what is an hour ahead at most. */
+const CLIENT_STEPS_MS: readonly number[] = [50 * 60_000, 3 * HOUR_MS, -3 * HOUR_MS];
 const CLOCKS_RIGHT_FROM_MS = 1_000;
 /** Breaks in a second, of any two nodes. */
 const BREAK_RATE = 12;
@@ -60,7 +64,7 @@ function drawFaults(cluster: Cluster, { kind, random, lost, fromMs, spanMs }: Sp
     case "drawn":
       return [...drawn(swarm.faultRate), ...(lost === undefined ? [] : drawLostDisk(random, targets, lost, fromMs))];
     case "clocks":
-      return [...drawn(1), ...drawClocks(random, proxies, fromMs, spanMs)];
+      return [...drawn(1), ...drawClocks(random, proxies, fromMs, spanMs), ...drawClientClock(random, targets.all, fromMs, spanMs)];
     case "absence": {
       const [node, mode] = [random.pick(proxies), random.pick(["kill", "power"] as const)];
       return [...drawn(1), { kind: "crash", node, mode, atMs: fromMs + random.below(spanMs / 4), forMs: spanMs }];
@@ -70,7 +74,16 @@ function drawFaults(cluster: Cluster, { kind, random, lost, fromMs, spanMs }: Sp
   }
 }
 
-/** Clocks of one node or of each are ahead for a while. Each is set right while its node is down, as a machine's that gets the time when it boots. */
+/** Clock of one client is wrong, in half of the seeds. */
+function drawClientClock(random: SeededRandom, all: readonly string[], fromMs: number, spanMs: number): Fault[] {
+  if (random.chance(0.5)) return [];
+  const node = random.pick(all.filter((name) => name.startsWith("client-")));
+  return [
+    { kind: "clock-step", atMs: fromMs + random.below(spanMs), node, byMs: random.pick(CLIENT_STEPS_MS), forMs: random.below(spanMs) },
+  ];
+}
+
+/** Clocks of one node or of each are wrong for a while. Each is set right while its node is down, as a machine's that gets the time when it boots. */
 function drawClocks(random: SeededRandom, proxies: readonly string[], fromMs: number, spanMs: number): Fault[] {
   const nodes = random.chance(0.5) ? proxies : [random.pick(proxies)];
   const byMs = random.pick(STEPS_MS);

@@ -9,7 +9,7 @@ const COLUMNS = ["a", "b", "c"] as const;
 /** Size of a large value: two of three fit into a row, which its nodes remember as large from the second on. */
 const LARGE_CHARACTERS = 1_040_000;
 const SMALL_CHARACTERS = 10;
-const ROWS = 2;
+const ROWS = 1;
 
 type Column = (typeof COLUMNS)[number];
 

@@ -19,8 +19,8 @@ const SETTLE_MS = 9_000;
 const RECOVERY_MS = 15_000;
 const WIDE_SEEDS = 0.2;
 const TOMBSTONE_INTERVAL_MS = 1_000;
-/** Time that passes for all clocks: more than gc_grace and the lead of any of them. */
-const DAYS_MS = 11 * 24 * 3_600_000;
+/** Time that passes for all clocks: more than gc_grace and the error of any of them. */
+const DAYS_MS = 22 * 24 * 3_600_000;
 /** Interval and maximum number of looks whether deletions are collected. */
 const LOOK_EVERY_MS = 2_000;
 const LOOKS_MAX = 12;
@@ -50,8 +50,9 @@ export async function runPlainScenario(cluster: Cluster): Promise<Outcomes> {
   await world.complete(Promise.all(work), RECOVERY_MS).catch(() => undefined);
   await world.advance(SETTLE_MS);
   await checkEqual(run, "after the last fault");
-  await passDays(run);
+  const deleted = await passDays(run);
   await checkCollected(run);
+  await writeLate(run, deleted);
   await checkEqual(run, "after deletions were collected");
   await readAll(run);
   run.history.judge();
@@ -93,37 +94,53 @@ async function workOn(run: Run, client: PlainClient): Promise<void> {
   }
 }
 
+/** Row that is certainly deleted, and a time before that. */
+interface Deleted {
+  readonly client: PlainClient;
+  readonly row: CellRow;
+  readonly beforeUs: bigint;
+}
+
 /**
  * Rows are deleted, in half of the seeds while a node is away, and the clocks of all go on by days: what waits for that node has grown too old to be handed
- * over. A write of before the deletions arrives after all.
+ * over.
  */
-async function passDays(run: Run): Promise<void> {
+async function passDays(run: Run): Promise<readonly Deleted[]> {
   const { cluster, clients } = run;
   const { world } = cluster;
   const random = world.random("days");
   const away = random.chance(0.5) ? random.pick(cluster.proxies) : undefined;
   if (away !== undefined) world.crash(away, random.pick(["kill", "power"]));
-  const beganUs = clients.map(({ env }) => env.clock.nowUs());
-  const deleted = clients.map((client) => deleteSome(client));
-  const rows = await world.complete(Promise.all(deleted), 2 * RECOVERY_MS);
+  const beforeUs = run.admin.env.clock.nowUs();
+  const deleted = await world.complete(Promise.all(clients.map((client) => deleteSome(client, beforeUs))), 2 * RECOVERY_MS);
   for (const node of cluster.targets([]).all) world.stepClock(node, DAYS_MS);
   if (away !== undefined) world.start(away);
   await world.advance(SETTLE_MS);
-  const late = clients.map(async (client, at) => {
-    for (const row of rows[at]!) await client.writeLate(row, beganUs[at]!);
-  });
-  await world.complete(Promise.all(late), 2 * RECOVERY_MS);
+  return deleted.flat();
 }
 
-/** Answers the rows that are certainly deleted. */
-async function deleteSome(client: PlainClient): Promise<CellRow[]> {
-  const deleted: CellRow[] = [];
+async function deleteSome(client: PlainClient, beforeUs: bigint): Promise<Deleted[]> {
+  const deleted: Deleted[] = [];
   for (const row of client.rows) {
     const drawn = client.env.random.below(3);
     if (drawn === 0) await client.write(row, "insert");
-    if (drawn === 1 && (await client.write(row, "delete")) === "done") deleted.push(row);
+    if (drawn === 1 && (await client.write(row, "delete")) === "done") deleted.push({ client, row, beforeUs });
   }
   return deleted;
+}
+
+/** Writes of before the deletions arrive after all: at nodes that have forgotten these, in some seeds in an earlier life, or before one lost its disk. */
+async function writeLate({ cluster }: Run, deleted: readonly Deleted[]): Promise<void> {
+  const { world, proxies } = cluster;
+  const random = world.random("late");
+  const down = random.pick([[], proxies, [random.pick(proxies)]]);
+  for (const node of down) world.crash(node, "power");
+  if (down.length === 1) world.disk(down[0]!).wipe();
+  for (const node of down) world.start(node);
+  if (down.length > 0) await world.advance(SETTLE_MS);
+  const late = deleted.map(({ client, row, beforeUs }) => client.writeLate(row, beforeUs));
+  await world.complete(Promise.all(late), 2 * RECOVERY_MS);
+  await world.advance(SETTLE_MS);
 }
 
 /** Compares what each replica stores, before any read could repair it. */
