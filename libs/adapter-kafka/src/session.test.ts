@@ -5,7 +5,7 @@ import type { NewMessage, Publication } from "@concord/ports";
 import { silentLog, type Clock } from "@concord/runtime";
 import type { KafkaContext } from "./context.ts";
 import { KafkaFailure, type KafkaWire, type Produced } from "./kafka-wire.ts";
-import { COMMIT_EVERY_MS, PUBLISH_TIMEOUT_MS, SINGLE_OWNER_MS_MAX } from "./limits.ts";
+import { BATCH_OVERHEAD_BYTES, COMMIT_EVERY_MS, PUBLISH_TIMEOUT_MS, SINGLE_OWNER_MS_MAX } from "./limits.ts";
 import { Reader } from "./reader.ts";
 import { encodeBatch } from "./record-batch.ts";
 import { cuts, openSession } from "./session.ts";
@@ -141,6 +141,23 @@ test("session: a message larger than its topic takes: refused, naming the settin
   const session = await open(brokers({ produce: () => Promise.reject(new KafkaFailure("too large", "MESSAGE_TOO_LARGE")) }));
   await assert.rejects(session.publish(PAGE), { code: "LIMIT_EXCEEDED", message: /max\.message\.bytes/ });
   assert.equal((await session.publish(PAGE)).kind, "unknown");
+});
+
+test("session: a message that its topics take only compressed: it is compressed in the output, the dead letters and the partition it is rerouted to", async () => {
+  const sent: (readonly [topic: string, codec: number, fits: boolean])[] = [];
+  const produce: KafkaWire["produce"] = async (topic, _partition, batch) => {
+    const bytes = Buffer.from(batch);
+    sent.push([topic, bytes.readInt16BE(21) & 7, bytes.length <= 1_000 + BATCH_OVERHEAD_BYTES]);
+    return { from: 10n, hasAppendTime: false };
+  };
+  const session = await open(brokers({ produce }, 1_000));
+  const large = { ...message("large"), value: Buffer.alloc(100_000) };
+  await session.publish({ output: [large], deadLetters: [large], rerouted: [{ partition: 0, message: large }], acknowledgedInput: 3n });
+  assert.deepEqual(sent, [
+    ["in", 1, true],
+    ["out", 1, true],
+    ["dead", 1, true],
+  ]);
 });
 
 test("session: a step that the transaction before holds up: repeated, in pauses", async () => {
