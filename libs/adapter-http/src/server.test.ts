@@ -5,6 +5,7 @@ import { request } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import type { SecureContextOptions, SecureVersion } from "node:tls";
 import type { HttpHandler, HttpRequest, HttpResponse } from "@concord/runtime";
 import { head, serving, statusOf } from "./test/fixture.ts";
 
@@ -452,7 +453,7 @@ interface Pair {
 }
 
 /** The status; rejects when the connection is refused. */
-function statusOver(address: string, { cert }: Pair, own: Partial<Pair> = {}): Promise<number | undefined> {
+function statusOver(address: string, { cert }: Pair, own: SecureContextOptions = {}): Promise<number | undefined> {
   const port = Number(address.split(":")[1]);
   return new Promise((resolve, reject) => {
     const options = { port, host: "127.0.0.1", ca: cert, servername: "localhost", agent: false, ...own };
@@ -481,6 +482,19 @@ test("[SEC7] tls: with an authority of clients: only clients with its certificat
   assert.equal(await statusOver(address, tls, tls), 200);
   await assert.rejects(statusOver(address, tls));
   await assert.rejects(statusOver(address, tls, stranger));
+});
+
+test("[SEC7] tls: versions: 1.2 and 1.3 are served, a client that offers 1.0 or 1.1 alone is refused for its version", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const tls = selfSigned(folder);
+  await using fixture = await serving(hello, {}, { certificate: tls.cert, key: tls.key });
+  const { address } = fixture.listener;
+  // The lowest level of security: a client that may use the old versions.
+  const offering = (version: SecureVersion): Promise<number | undefined> =>
+    statusOver(address, tls, { minVersion: version, maxVersion: version, ciphers: "DEFAULT@SECLEVEL=0" });
+  for (const version of ["TLSv1.2", "TLSv1.3"] as const) assert.equal(await offering(version), 200);
+  for (const version of ["TLSv1", "TLSv1.1"] as const) await assert.rejects(offering(version), /alert protocol version/);
 });
 
 test("[SEC8] tls: other certificates while it runs: connections from then on get them, others go on", async (t) => {

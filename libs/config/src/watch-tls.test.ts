@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { silentLog, type Clock } from "@concord/runtime";
-import { TLS_READ_EVERY_MS, watchTls, type TlsConfig } from "./index.ts";
+import { watchTls, type TlsConfig } from "./index.ts";
 import { serverShape } from "./server-shape.ts";
 import { z } from "zod";
 
@@ -22,14 +22,14 @@ function pair(name: string): readonly [certificate: string, key: string] {
   return [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
 }
 
-test("tls: files replaced one after the other: nothing until they fit together, then both transports get them, once", () => {
+test("[SEC8] tls: files are read every 30 s; replaced one after the other: nothing until they fit together, then both transports get them, once", () => {
   const [before, after] = [pair("before"), pair("after")];
   const files = { certificate: before[0], key: before[1] };
   let tick: () => void = () => assert.fail("a timer is set");
   let timers = 0;
   const clock = {
     setTimer: (delayMs: number, action: () => void) => {
-      assert.equal(delayMs, TLS_READ_EVERY_MS);
+      assert.equal(delayMs, 30_000);
       [tick, timers] = [action, timers + 1];
       return { cancel: () => void (timers = 0) };
     },

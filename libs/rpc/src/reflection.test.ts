@@ -5,11 +5,16 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
+import type { Method } from "@concord/protos";
+import { Health, type HealthCheckResponse } from "@concord/protos/grpc.health.v1";
+import { ServerReflection } from "@concord/protos/grpc.reflection.v1";
+import { ServerReflection as ServerReflectionAlpha } from "@concord/protos/grpc.reflection.v1alpha";
 import { EchoService } from "@concord/protos-test";
-import { silentLog } from "@concord/runtime";
-import { tokenAuthenticator } from "./auth.ts";
+import { silentLog, toConcordError, type Channel } from "@concord/runtime";
+import { bearer, tokenAuthenticator } from "./auth.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { startHost } from "./host.ts";
+import { MemoryTransport } from "./memory-transport.ts";
 import { defineService, type Handlers } from "./service.ts";
 import { realClock, recordingMetrics } from "./test/echo.ts";
 
@@ -38,4 +43,28 @@ test("reflection: a strict client that knows no contract: lists, describes and c
     readonly stderr: string;
   };
   assert.match(failed.stderr, /"code": "unimplemented"[^]*google\.rpc\.ErrorInfo/);
+});
+
+test("[SEC14] reflection: false: neither version of it is served; health still is, without a token", async (t) => {
+  const authenticator = tokenAuthenticator([{ role: "client", token: "secret" }]);
+  const environment = { clock: realClock, log: silentLog, metrics: recordingMetrics(), authenticator };
+  const transport = new MemoryTransport(environment);
+  const started = async (reflection: boolean): Promise<Channel> => {
+    const host = await startHost({ transport, address: "host:0", services: [], reflection, ...environment });
+    t.after(() => host.drain(0));
+    return transport.connect(host.address);
+  };
+  const asked = (channel: Channel, method: Method): Promise<string> =>
+    new Promise((resolve) => {
+      const stream = channel.stream(method, { metadata: bearer("secret") });
+      stream.onMessage(() => resolve("answered"));
+      stream.onEnd((error) => resolve(error === undefined ? "ended" : toConcordError(error).code));
+      stream.send({ messageRequest: "listServices", listServices: "" });
+    });
+  for (const { methods } of [ServerReflection, ServerReflectionAlpha]) {
+    assert.equal(await asked(await started(true), methods.ServerReflectionInfo), "answered");
+    assert.equal(await asked(await started(false), methods.ServerReflectionInfo), "UNIMPLEMENTED");
+  }
+  const answer = await (await started(false)).unary(Health.methods.Check, { service: "" }, { timeoutMs: 60_000 });
+  assert.equal((answer as HealthCheckResponse).status, "SERVING");
 });

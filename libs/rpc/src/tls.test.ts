@@ -5,10 +5,14 @@ import { isIP } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test, type TestContext } from "node:test";
+import { connect as connectTls, type SecureVersion } from "node:tls";
 import { silentLog, type Channel } from "@concord/runtime";
 import type { ChannelTls, GrpcTls, ServerTls } from "./grpc-options.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { EchoService, echoService, failureOf, realClock, recordingMetrics } from "./test/echo.ts";
+
+const VERSIONS = ["TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1"] as const;
+const WRONG_VERSION = "ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION";
 
 interface Identity {
   readonly certificate: string;
@@ -90,6 +94,28 @@ test("[SEC7] tls: mutual: a known client is served, one without or with an unkno
   await call(await connect(t, mutual, { ...base, ...client! }));
   assert.equal((await failureOf(call(await connect(t, mutual, base)))).code, "CONNECTION_LOST");
   assert.equal((await failureOf(call(await connect(t, mutual, { ...base, ...stranger! })))).code, "CONNECTION_LOST");
+});
+
+/** The version that a client which offers `version` alone is served with, or the code of its refusal. */
+function negotiated(address: string, ca: string, version: SecureVersion): Promise<string> {
+  const [host, port] = address.split(":");
+  const options = { host, port: Number(port), ca, servername: "server.test", ALPNProtocols: ["h2"] };
+  return new Promise((resolve) => {
+    // The lowest level of security: a client that may use the old versions.
+    const socket = connectTls({ ...options, minVersion: version, maxVersion: version, ciphers: "DEFAULT@SECLEVEL=0" });
+    socket.on("secureConnect", () => {
+      resolve(socket.getProtocol() ?? "none");
+      socket.destroy();
+    });
+    socket.on("error", (error: Error & { readonly code?: string }) => resolve(error.code ?? error.message));
+  });
+}
+
+test("[SEC7] tls: versions: 1.2 and 1.3 are served, a client that offers 1.0 or 1.1 alone is refused for its version", async (t) => {
+  const [server] = identities(t, "server.test");
+  const { address } = await connect(t, server!, { serverCa: server!.certificate, serverName: "server.test" });
+  const answers = await Promise.all(VERSIONS.map((version) => negotiated(address, server!.certificate, version)));
+  assert.deepEqual(answers, ["TLSv1.3", "TLSv1.2", WRONG_VERSION, WRONG_VERSION]);
 });
 
 test("[SEC8] tls: other certificates while both sides run: new connections have them, the channel connects again by itself", async (t) => {
