@@ -10,6 +10,7 @@ import { descriptors } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
+import { largeRow } from "./large-row.ts";
 import { largeStatements } from "./large-statements.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
 import { tokenFloods } from "./token-floods.ts";
@@ -33,6 +34,7 @@ export const ATTACKS: readonly Attack[] = [
   busyDrain,
   deadPeer,
   deadPeerDisk,
+  largeRow,
 ];
 
 /** Runs the named attacks, or all, or those of the short form; returns whether none succeeded. */

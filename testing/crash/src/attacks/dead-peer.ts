@@ -1,46 +1,14 @@
 // A node of three that stays dead for longer than hints for it find space: all others are served, and it gets all that it lacks once it is back.
 import { rmSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { metricSamples, metricsPage, type NodePlan } from "@concord/constellation";
 import type { Attack, Target } from "./attack.ts";
 import { BATCH_BYTES, compare, type Compared, PromisedRows } from "./promised-rows.ts";
-import { Replica, waitingFor } from "./replicas.ts";
+import { connectEach, healed, hints, Replica, type Ring, ringOf, settle, waitingFor } from "./replicas.ts";
 
 const HINT_BYTES = 64 * 1024;
 /** A tenth of it is for what others have on their way: more than the writers send until removals of a tenth of a second have arrived. */
 const LOG_ENTRIES = 300;
 /** Batches through each survivor while the peer is dead: as fill its hints, and then, if they stayed there, the batchlog of each node three times. */
 const BATCHES = Math.ceil(HINT_BYTES / BATCH_BYTES) + (3 * LOG_ENTRIES) / 2;
-const LOOK_MS = 100;
-/** Nothing moves on for so long: it stands, on a busy machine too. */
-const STAND_MS = 60_000;
-
-/** Waits until `look` reports that nothing is left. False: what is left did not change for STAND_MS, which fails the attack. */
-async function settle(target: Target, what: string, look: () => Promise<string | undefined>): Promise<boolean> {
-  let [left, sinceMs] = ["", performance.now()];
-  for (;;) {
-    const now = await look();
-    if (now === undefined) return true;
-    if (now !== left) [left, sinceMs] = [now, performance.now()];
-    if (performance.now() - sinceMs > STAND_MS) {
-      target.fail(`${what} stands for ${STAND_MS / 1000} s: ${left}`);
-      return false;
-    }
-    await sleep(LOOK_MS);
-  }
-}
-
-/** Mutations for the victim that the survivor dropped since hints were full. */
-async function dropped({ adminAddress }: NodePlan, victim: string): Promise<number> {
-  const samples = metricSamples(await metricsPage(adminAddress), "hints_dropped_total");
-  const full = samples.filter(({ labels }) => labels["peer"] === victim && labels["reason"] === "full");
-  return full.reduce((sum, { value }) => sum + value, 0);
-}
-
-interface Ring {
-  readonly victim: NodePlan;
-  readonly survivors: readonly NodePlan[];
-}
 
 /** Writes until hints were dropped long ago; each survivor must have dropped some, with a comparison due. */
 async function overflow(target: Target, { victim, survivors }: Ring, rows: PromisedRows): Promise<void> {
@@ -49,24 +17,12 @@ async function overflow(target: Target, { victim, survivors }: Ring, rows: Promi
   await settle(target, "logged batches beside a dead node", left);
   await target.serves(`while ${victim.name} is dead and hints for it are dropped`);
   for (const survivor of survivors) {
-    const mutations = await dropped(survivor, victim.name);
+    const mutations = await hints("dropped", survivor, victim.name);
     const { isComparisonDue, batches } = await waitingFor(victim.name, survivor);
     target.note(`${survivor.name}: hints of ${mutations} mutations dropped for the mark of a comparison, ${batches} batches in its log`);
     if (mutations === 0) target.fail(`${survivor.name} dropped no hint: the attack reached nothing`);
     if (!isComparisonDue) target.fail(`${survivor.name} dropped hints and no comparison with ${victim.name} is due`);
   }
-}
-
-/** Each survivor has neither batches nor hints nor a comparison left for the victim, in two looks one after the other. */
-async function healed(target: Target, { victim, survivors }: Ring): Promise<void> {
-  let looks = 0;
-  const left = async (): Promise<string | undefined> => {
-    const waiting = await Promise.all(survivors.map((survivor) => waitingFor(victim.name, survivor)));
-    const isDone = waiting.every(({ batches, hints, isComparisonDue }) => batches + hints === 0 && !isComparisonDue);
-    looks = isDone ? looks + 1 : 0;
-    return looks < 2 ? JSON.stringify(waiting) : undefined;
-  };
-  await settle(target, `what ${victim.name} lacks`, left);
 }
 
 const isWhole = ({ missing, other, undead }: Compared): boolean => missing + other + undead === 0;
@@ -95,13 +51,9 @@ async function judge(target: Target, ring: Ring, rows: PromisedRows, whileDead: 
 }
 
 async function attack(target: Target, isDiskLost: boolean): Promise<void> {
-  const { constellation, client, clientToken: token } = target;
-  const { coordinators, nodes } = constellation;
-  const ring: Ring = { victim: nodes.at(-1)!, survivors: nodes.slice(0, -1) };
+  const ring = ringOf(target);
   const { victim, survivors } = ring;
-  const clients = await Promise.all(
-    survivors.map(({ address }) => client.connect({ coordinators, storageProxies: [address], token, timeoutMs: 10_000 })),
-  );
+  const clients = await connectEach(target, survivors);
   const rows = new PromisedRows(clients);
   try {
     await rows.prepare();
