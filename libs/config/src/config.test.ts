@@ -96,7 +96,7 @@ test("[OPS5] config: mistakes everywhere: all reported at once, each with its so
   });
   const expected = [
     /--nonsense is unknown/,
-    /"stray" is not expected/,
+    /argument 1 is not expected/,
     /--listen-address needs a value/,
     /CONCORD_UNKNOWN is unknown/,
     /"colour" is unknown/,

@@ -77,13 +77,13 @@ function sourcesOf(values: Readonly<Record<SourceName, Readonly<Record<string, u
   return new Map(order.flatMap((source) => Object.keys(values[source]).map((name): [string, SourceName] => [name, source])));
 }
 
-/** zod's message names types, never values, so a secret does not leak through it. */
+/** zod's message names types, never values, so a secret does not leak through it. Names inside a secret are not shown: they may be its value, misplaced. */
 function describe(issue: z.core.$ZodIssue, keys: readonly Key[], from: ReadonlyMap<string, SourceName>): string {
   const key = keys.find((one) => one.name === issue.path[0]);
   if (key === undefined) return issue.message;
   const source = from.get(key.name);
   if (source === undefined && key.required) return `${key.name} is missing: give ${key.flag}, ${key.env} or "${key.name}" in the file`;
   const where = source === "flag" ? key.flag : source === "env" ? key.env : `"${key.name}" in the file`;
-  const path = issue.path.slice(1).map(String).join(".");
+  const path = key.secret ? "" : issue.path.slice(1).map(String).join(".");
   return `${source === undefined ? key.name : where}${path === "" ? "" : ` at ${path}`}: ${issue.message}`;
 }

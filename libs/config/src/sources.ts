@@ -79,8 +79,11 @@ function readSecret(
   }
 }
 
+/** The rest of an argument may be a secret, as in --client-token:SECRET. */
+const NAME_OF_OPTION = /^--[A-Za-z0-9-]*/;
+
 /**
- * Not parseArgs: strict, it stops at the first mistake; else it takes the next option for the value of one that lacks its own.
+ * No problem quotes a value, as it may be a secret. Not parseArgs: strict, it stops at the first mistake; else it takes the next option for the value of one that lacks its own.
  */
 export function readFlags(keys: readonly Key[], argv: readonly string[]): Source & { readonly switches: Switches } {
   const values: Record<string, unknown> = {};
@@ -97,7 +100,7 @@ export function readFlags(keys: readonly Key[], argv: readonly string[]): Source
     const key = keys.find((one) => one.flag === flag);
     const negated = keys.find((one) => one.kind === "boolean" && `--no-${one.flag.slice(2)}` === flag);
     if (!argument.startsWith("--")) {
-      problems.push(`argument "${argument}" is not expected`);
+      problems.push(`argument ${argv.length - rest.length} is not expected: options begin with --`);
     } else if (flag === "--help") {
       switches.help = true;
     } else if (flag === "--version") {
@@ -109,7 +112,7 @@ export function readFlags(keys: readonly Key[], argv: readonly string[]): Source
     } else if (negated !== undefined) {
       values[negated.name] = false;
     } else if (key === undefined) {
-      problems.push(`option ${flag} is unknown; --help lists those that exist`);
+      problems.push(`option ${NAME_OF_OPTION.exec(flag)![0]} is unknown; --help lists those that exist`);
       // Its value goes with it: it may be a secret after a misspelt name.
       if (inline === undefined && rest[0]?.startsWith("--") === false) rest.shift();
     } else {
@@ -127,11 +130,17 @@ function splitFlag(argument: string): readonly [flag: string, inline: string | u
 
 export function readConfigFile(keys: readonly Key[], path: string | undefined, readFile: (path: string) => string): Source {
   if (path === undefined) return { values: {}, problems: [] };
+  let text: string;
+  try {
+    text = readFile(path);
+  } catch (thrown) {
+    return { values: {}, problems: [`file ${path} cannot be read: ${thrown instanceof Error ? thrown.message : String(thrown)}`] };
+  }
   let content: unknown;
   try {
-    content = JSON.parse(readFile(path));
+    content = JSON.parse(text);
   } catch (thrown) {
-    return { values: {}, problems: [`file ${path} cannot be read as JSON: ${thrown instanceof Error ? thrown.message : String(thrown)}`] };
+    return { values: {}, problems: [`file ${path} cannot be read as JSON${placeOf(thrown)}`] };
   }
   if (!isRecord(content)) return { values: {}, problems: [`file ${path} is not one JSON object`] };
   const values: Record<string, unknown> = {};
@@ -142,6 +151,12 @@ export function readConfigFile(keys: readonly Key[], path: string | undefined, r
     else values[name] = key.kind === "bigint" && typeof value === "string" ? valueOf(key, value) : value;
   }
   return { values, problems };
+}
+
+/** The place in an error of JSON.parse, whose message quotes the text around it: secrets, perhaps. */
+function placeOf(thrown: unknown): string {
+  const place = thrown instanceof Error ? /\(line \d+ column \d+\)/.exec(thrown.message) : null;
+  return place === null ? "" : ` ${place[0]}`;
 }
 
 /** A text as the key's kind of value. What cannot be read stays a text: the schema then says what it expected. */
