@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { connect as connectHttp2, type ClientHttp2Session, type IncomingHttpHeaders } from "node:http2";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
 import { silentLog, type Clock, type MessageStream, type ServedMethod } from "@concord/runtime";
 import { tokenAuthenticator } from "./auth.ts";
@@ -17,7 +17,8 @@ const REFUSED = "rpc_server_refused_total";
 interface World {
   readonly address: string;
   readonly metrics: RecordingMetrics;
-  connect(): ClientHttp2Session;
+  /** From `localAddress`; by default 127.0.0.1. */
+  connect(localAddress?: string): ClientHttp2Session;
 }
 
 /** A server whose callers need a token, and clients that keep to no rule of gRPC. */
@@ -31,8 +32,10 @@ async function world(t: TestContext, options: Partial<GrpcTransportOptions> = {}
     for (const session of sessions) session.destroy();
     await listener.drain(0);
   });
-  const connect = (): ClientHttp2Session => {
-    const session = connectHttp2(`http://${listener.address}`);
+  const [host, port] = listener.address.split(":") as [string, string];
+  const connect = (localAddress = "127.0.0.1"): ClientHttp2Session => {
+    const createConnection = (): Socket => connectTcp({ host, port: Number(port), localAddress });
+    const session = connectHttp2(`http://${listener.address}`, { createConnection });
     session.on("error", () => undefined);
     sessions.push(session);
     return session;
@@ -181,6 +184,29 @@ test("[OPS8] edge: more connections of one address than its share: closed, and t
   t.after(() => again.destroy());
   await until(() => metrics.counts.get("rpc_server_connections{state=silent}") === 1);
 });
+
+test(
+  "[OPS8] edge: one address has its share of the connections, silent ones or ones with calls: another address gets in and is served",
+  { skip: process.platform !== "linux" && "127.0.0.2 is no address here" },
+  async (t) => {
+    const { connect, metrics } = await world(t, { connectionsMax: 10 });
+    const attackers = Array.from({ length: 12 }, () => connect());
+    let closed = 0;
+    for (const session of attackers) session.on("close", () => (closed += 1));
+    await until(() => closed === 4);
+    for (const session of attackers.filter(({ destroyed }) => !destroyed)) {
+      const own = call(session);
+      own.send(message(0), true);
+      assert.equal((await own.ended)["grpc-status"], "0");
+    }
+    assert.equal(metrics.counts.get("rpc_server_connections{state=called}"), 8);
+    const late = connect();
+    await new Promise<void>((resolve) => late.on("close", () => resolve()));
+    const other = call(connect("127.0.0.2"));
+    other.send(message(0), true);
+    assert.equal((await other.ended)["grpc-status"], "0");
+  },
+);
 
 test("edge: a connection that sends nothing: ended after its time", async (t) => {
   const clock = new ManualClock();
