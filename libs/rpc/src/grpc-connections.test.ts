@@ -3,11 +3,20 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { test, type TestContext } from "node:test";
-import { silentLog, type Channel, type Clock } from "@concord/runtime";
+import { silentLog, type Channel, type Clock, type ConcordError } from "@concord/runtime";
 import { CONNECT_TIMEOUT_MS, PING_STEP_MS, PING_STEPS } from "./grpc-connections.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { SessionClient } from "./session-client.ts";
-import { EchoService, echoService, failureOf, realClock, recordingMetrics, type EchoOptions } from "./test/echo.ts";
+import {
+  EchoService,
+  echoService,
+  failureOf,
+  ManualClock,
+  realClock,
+  recordingMetrics,
+  type EchoOptions,
+  type EchoRequest,
+} from "./test/echo.ts";
 
 const echo = EchoService.methods.Echo;
 
@@ -179,16 +188,73 @@ test("deadline: passed before a connection was there: applied no, and the text s
   assert.match(error.message, /before the server could be connected to/);
 });
 
-test("close: a call in flight at a server that fell silent: ends well before its deadline", async (t) => {
-  const begun = Promise.withResolvers<void>();
-  const hang = (): Promise<never> => {
-    begun.resolve();
-    return new Promise(() => undefined);
-  };
-  const { relay, channel } = await fixture(t, realClock, { echo: hang });
-  const call = failureOf(channel.unary(echo, {}, { timeoutMs: 60_000 }));
-  await begun.promise;
+/** The real clock, but its timers wait for the test. Deadlines of grpc-js stay real. */
+function virtualTimers(): { readonly clock: Clock; readonly timers: ManualClock } {
+  const timers = new ManualClock();
+  return { clock: { ...realClock, setTimer: (delayMs, action) => timers.setTimer(delayMs, action) }, timers };
+}
+
+const OWN_DEADLINE_MS = 60_000;
+/** Maximum turns of the event loop in which what is ended inside the process has settled, however busy the machine is. */
+const TURNS_MAX = 1_000;
+
+/** Code of a call that fails now, and not after some more real time. */
+async function codeNow(call: Promise<ConcordError>): Promise<string> {
+  let code = "still in flight";
+  void call.then((error) => (code = error.code));
+  for (let turn = 0; turn < TURNS_MAX && code === "still in flight"; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  return code;
+}
+
+test("probe: one deadline was missed at a server that fell silent: the other calls end within 5 s, not at the keepalive's 36", async (t) => {
+  const { clock, timers } = virtualTimers();
+  const { relay, channel } = await fixture(t, clock);
+  const session = new SessionClient({ channel, contract: EchoService, clock: realClock });
+  t.after(() => session.close());
+  await session.call("echo", {}, { timeoutMs: 30_000 });
   relay.silence();
+  const held = [
+    failureOf(channel.unary(echo, {}, { timeoutMs: OWN_DEADLINE_MS })),
+    failureOf(session.call("echo", {}, { timeoutMs: OWN_DEADLINE_MS })),
+  ];
+  assert.equal((await failureOf(channel.unary(echo, {}, { timeoutMs: 50 }))).code, "DEADLINE_EXCEEDED");
+  await timers.advance(5_000 - 50);
+  for (const call of held) assert.equal(await codeNow(call), "CONNECTION_LOST");
+  await channel.unary(echo, {}, { timeoutMs: 30_000 });
+  assert.equal(relay.connections, 2);
+});
+
+for (const state of ["silent", "slow"] as const) {
+  test(`close: a call in flight at a server that is ${state}: ends within a second, not at its deadline`, async (t) => {
+    const begun = Promise.withResolvers<void>();
+    const hang = (): Promise<never> => {
+      begun.resolve();
+      return new Promise(() => undefined);
+    };
+    const { clock, timers } = virtualTimers();
+    const { relay, channel } = await fixture(t, clock, { echo: hang });
+    const call = failureOf(channel.unary(echo, {}, { timeoutMs: OWN_DEADLINE_MS }));
+    await begun.promise;
+    if (state === "silent") relay.silence();
+    channel.close();
+    await timers.advance(1_000);
+    assert.equal(await codeNow(call), "CONNECTION_LOST");
+  });
+}
+
+test("close: a call in flight that is answered at once keeps its answer", async (t) => {
+  const begun = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<object>();
+  const { clock } = virtualTimers();
+  const { channel } = await fixture(t, clock, {
+    echo: () => {
+      begun.resolve();
+      return answer.promise;
+    },
+  });
+  const call = channel.unary(echo, {}, { timeoutMs: OWN_DEADLINE_MS });
+  await begun.promise;
   channel.close();
-  assert.equal((await call).code, "CONNECTION_LOST", "not its own deadline");
+  answer.resolve({ text: "in time" });
+  assert.equal(((await call) as EchoRequest).text, "in time");
 });
