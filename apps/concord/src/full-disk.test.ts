@@ -1,8 +1,10 @@
 // The real program on a real file system that is full: mounted in memory, filled to its last byte by another program.
 import assert from "node:assert/strict";
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { CreateBucketCommand, DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { nodeClock } from "@concord/adapter-node-runtime";
@@ -20,6 +22,9 @@ const LOOK_MS = 50;
 /** Deadline of a call that is to be refused: its client repeats it until then. */
 const REFUSED_MS = 1000;
 const NOTE = { table: "notes", key: { owner: "ann" } };
+/** Deletions whose records are more than what is left of a journal's last block. */
+const FREEING = 20;
+const LONG_KEY = 800;
 
 const disk = new MountedDisk({ mib: DISK_MIB });
 const { folder } = disk;
@@ -139,3 +144,51 @@ for (const metadata of ["local", "transactions"]) {
     },
   );
 }
+
+/** Resolves when each of the parts has logged that records wait for space. */
+async function untilWaiting(child: ChildProcess, parts: readonly string[]): Promise<void> {
+  const missing = new Set(parts);
+  for await (const line of createInterface({ input: child.stdout! })) {
+    const { part, message } = JSON.parse(line) as { part: string; message: string };
+    if (message.includes("records of the journal wait for space")) missing.delete(part);
+    if (missing.size === 0) break;
+  }
+  child.stdout!.resume();
+}
+
+test(
+  "full disk without a reserve: deletions wait, SIGTERM ends it with 0; started again it serves reads, and with space writes",
+  { skip: disk.skip },
+  async () => {
+    const data = join(folder, "unreserved");
+    const args = ["--data-folder", data, "--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", "0"];
+    const first = await processes.start(args);
+    const before = await clientsOf(first);
+    await before.db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY, body text)"]);
+    await before.s3.send(new CreateBucketCommand({ Bucket: "photos" }));
+    await note(before, "kept");
+    const names = Array.from({ length: FREEING }, (_, at) => `${at}-`.padEnd(LONG_KEY, "x"));
+    await Promise.all(["cat", ...names].map((key) => put(before, key)));
+    await fill();
+    // Deletions are not refused: they fill what is left of the journals' last blocks.
+    const erased = (owner: string): Promise<void> =>
+      before.db.runTransaction({ table: "notes", key: { owner } }, async (txn) => txn.delete("notes", { owner }));
+    const written = Promise.allSettled([...names.map((name) => remove(before, name)), ...names.map(erased)]);
+    await untilWaiting(first.child, ["objects", "storage"]);
+    first.child.kill("SIGTERM");
+    assert.equal((await once(first.child, "exit"))[0], 0);
+    before.close();
+    await written;
+    const second = await processes.start(args);
+    const full = await clientsOf(second);
+    assert.equal(await get(full, "cat"), "cat");
+    for (const name of ["junk", "crumbs"]) await rm(join(folder, name));
+    await note(full, "new");
+    assert.equal((await noted(full))?.body, "new");
+    await put(full, "owl");
+    assert.equal(await get(full, "owl"), "owl");
+    await ended(second.child, "SIGTERM");
+    full.close();
+    await rm(data, { recursive: true });
+  },
+);

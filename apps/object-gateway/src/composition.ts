@@ -8,7 +8,6 @@ import {
   SpaceReserve,
   ConcordError,
   type Clock,
-  type Disk,
   type Environment,
   type Metrics,
   writeRefused,
@@ -71,8 +70,7 @@ async function openGateway(
   const { environment, writes = WRITES_TAKEN } = given;
   const { metrics, clock } = environment;
   if (writes.kind === "refused") beginReading(config, given, writes.reason);
-  const { space, disk } = spaceOf(config, given);
-  const options = { ...given, disk };
+  const { space, options } = spaceOf(config, given);
   users.open();
   await space.open();
   const closeSpace = (thrown: unknown): never => {
@@ -97,7 +95,7 @@ async function openGateway(
     cipher: nodeCipher,
     metadata,
     data,
-    disk,
+    disk: options.disk,
     tuning,
     onFailed,
     signal,
@@ -127,6 +125,7 @@ async function openGateway(
     close: () => {
       space.close();
       users.close();
+      opened.refuseWaiting?.();
       return closeInOrder(() => gateway.stop(), sinks, data, opened);
     },
   };
@@ -167,17 +166,18 @@ async function closeInOrder(stop: () => Promise<unknown>, ...open: readonly { cl
   for (const one of open) await one.close();
 }
 
-/** The gateway's disk, whose writes get space from the reserve that the guard keeps. */
+/** With options whose disk gets space for its writes from the reserve that the guard keeps. */
 function spaceOf(
   { lowSpaceBytes: lowBytes, reserveBytes }: ObjectGatewayConfig,
-  { environment, disk, dataDisk, writes = WRITES_TAKEN }: ObjectGatewayOptions,
-): { readonly space: SpaceGuard; readonly disk: Disk } {
-  if (writes.kind === "refused") return { space: new SpaceGuard({ ...environment, disks: [], lowBytes: 0 }), disk };
+  options: ObjectGatewayOptions,
+): { readonly space: SpaceGuard; readonly options: ObjectGatewayOptions } {
+  const { environment, disk, dataDisk, writes = WRITES_TAKEN } = options;
+  if (writes.kind === "refused") return { space: new SpaceGuard({ ...environment, disks: [], lowBytes: 0 }), options };
   const disks = dataDisk === undefined ? [disk] : [disk, dataDisk];
   const reserve = new SpaceReserve(disk, reserveBytes);
   return {
     space: new SpaceGuard({ ...environment, disks, lowBytes, reserve }),
-    disk: lendingDisk({ disk, reserve, log: environment.log }),
+    options: { ...options, disk: lendingDisk({ disk, reserve, log: environment.log }) },
   };
 }
 

@@ -20,6 +20,8 @@ const NO_ROW = Uint8Array.of(0);
 
 export interface OpenMetadata {
   readonly metadata: ObjectMetadata;
+  /** It is going to be closed: commits that wait for space on the disk are refused. Undefined: none wait here. */
+  readonly refuseWaiting?: () => void;
   /** After the last commit. Never rejects. */
   close(): Promise<void>;
 }
@@ -49,6 +51,7 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
   const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(options) });
   return {
     metadata: new KeyValueMetadata({ store: engine, checksum, log }),
+    refuseWaiting: () => store.refuseWaiting?.(),
     close: async () => {
       await engine.whenIdle();
       await store.close().catch(() => log.warn("the store did not close well"));

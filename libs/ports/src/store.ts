@@ -43,6 +43,8 @@ export interface Store extends KeyValue, Checkpoints {
   readonly cutTail: boolean;
   /** As `get`, at once; "ask": only `get` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask";
+  /** The store is going to be closed: writes that wait for space are refused, and what comes behind them. Undefined: none wait. */
+  refuseWaiting?(): void;
   /** What the cuts may have taken is there again, or cannot be had: durable when it resolves. */
   caughtUp(): Promise<void>;
   /**

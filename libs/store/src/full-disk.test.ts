@@ -128,6 +128,21 @@ test("full disk: closed while a write waits for space: the write is refused, the
   assert.deepEqual(await contentsOf(await machine.open()), { a: "1" });
 });
 
+test("full disk: a store that is going to be closed: a write that waits for space is refused at once, and the store did not fail", async () => {
+  const machine = new Machine();
+  let isFull = false;
+  machine.diskOf = (disk) => fullFor(disk, (path) => isFull && isJournal(path));
+  const store = await machine.open();
+  isFull = true;
+  const refused = assert.rejects(store.write(writes(put("a", "1")), NONE), { code: "STORE_FAILED" });
+  await turns();
+  store.refuseWaiting?.();
+  for (const action of machine.timers.splice(0)) action();
+  await refused;
+  assert.equal(machine.failures, 0);
+  await store.close();
+});
+
 test("full disk: a store is opened without space for a new file: it serves, and makes its checkpoint when there is some", async () => {
   const machine = new Machine();
   const before = await machine.open();

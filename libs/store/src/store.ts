@@ -140,6 +140,7 @@ export class JournaledStore implements Store {
   #tableFrom: bigint;
   #checkpoint: Promise<void> | undefined;
   #timer: Timer | undefined;
+  #isLeaving = false;
   #closed: Promise<void> | undefined;
   #health: Health = { kind: "healthy" };
 
@@ -232,13 +233,17 @@ export class JournaledStore implements Store {
 
   /** Waits for what was written, and puts it below a checkpoint: the next opening has nothing to replay. */
   close(): Promise<void> {
-    this.#closed ??= this.#close();
-    return this.#closed;
+    return (this.#closed ??= this.#close());
+  }
+
+  refuseWaiting(): void {
+    this.#isLeaving = true;
+    this.#context.backing.refuseWaiting?.();
+    this.#journal.refuseWaiting();
   }
 
   async #close(): Promise<void> {
-    this.#context.backing.refuseWaiting?.();
-    this.#journal.refuseWaiting();
+    this.refuseWaiting();
     while (this.#health.kind === "healthy" && this.#waiting.length > 0) await this.#startCheckpoint();
     if (this.#health.kind === "healthy") this.#health = { kind: "closing" };
     this.#scan?.stop();
@@ -304,7 +309,7 @@ export class JournaledStore implements Store {
 
   /** A checkpoint waits on a full disk: the store serves what it has. */
   #untilSpace<Answer>(act: () => Promise<Answer>): Promise<Answer> {
-    return untilSpace(act, this.#context.clock, () => this.#closed !== undefined);
+    return untilSpace(act, this.#context.clock, () => this.#isLeaving);
   }
 
   #account(payload: Uint8Array): void {
@@ -577,7 +582,7 @@ export class JournaledStore implements Store {
     this.#timer?.cancel();
     this.#scan?.stop();
     // What a checkpoint lacks is in the journal, where the next opening finds it.
-    const isLeft = this.#closed !== undefined && cause.code === "STORAGE_FULL";
+    const isLeft = this.#isLeaving && cause.code === "STORAGE_FULL";
     const { log, folder } = this.#context;
     if (isLeft) log.warn("the disk is full: the store is closed without a checkpoint", { folder, reason: cause.message });
     else log.error("the store failed", { folder, reason: cause.message });

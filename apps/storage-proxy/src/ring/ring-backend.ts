@@ -231,6 +231,7 @@ export class RingBackend implements StorageBackend {
     const state = this.#state;
     this.#state = { kind: "stopped" };
     this.#options.space.stop();
+    this.#options.store.refuseWaiting?.();
     await Promise.all([this.#options.failures.stop(), this.#status?.stop()]);
     if (state.kind === "serving") await this.#drain(state.node);
     if (state.kind === "serving" || state.kind === "recovering") await state.node.engine.whenIdle();
