@@ -13,6 +13,8 @@ const MIB = 1024 * 1024;
 const COLUMNS = ["c0", "c1", "c2", "c3", "c4", "c5"];
 const SHELF = "shelf";
 const TABLE = `CREATE TABLE papers (shelf text, at int, note text, ${COLUMNS.map((name) => `${name} blob`).join(", ")}, PRIMARY KEY (shelf, at)) WITH kind = 'plain'`;
+const LISTING = "SELECT at, note, c0 FROM papers WHERE shelf = ?";
+const OF_ROW = "FROM papers WHERE shelf = ? AND at = ?";
 /** The largest value, less what is beside it: two are below the limit of a row, three above. */
 const VALUE_BYTES = MIB - 4096;
 /** No message between nodes takes a row of this size: 4 MiB is the largest. */
@@ -57,8 +59,11 @@ class Papers {
   }
 
   /** Another value for a column that each large row has: it becomes no larger. */
-  async rewrite(db: ConcordClient): Promise<void> {
-    for (const at of this.large) await this.write(db, at, Math.min(...this.columnsOf(at).keys()));
+  async rewrite(target: Target, db: ConcordClient): Promise<void> {
+    for (const at of this.large) {
+      const column = Math.min(...this.columnsOf(at).keys());
+      await answered(target, `a write to row ${at}`, () => this.write(db, at, column));
+    }
   }
 
   /** Writes rows until there are so many more large ones. Each write is checked before another one is merged, so that together they pass the limit. */
@@ -117,43 +122,91 @@ async function agreed(target: Target, replicas: readonly Replica[], at: number):
 /** A write that would make a row larger than the limit is refused, and no replica has another byte for it. */
 async function passLimit(target: Target, db: ConcordClient, replicas: readonly Replica[], papers: Papers): Promise<void> {
   const legal = 2 * ROWS_MAX;
-  for (const column of [0, 1]) await papers.write(db, legal, column);
+  for (const column of [0, 1]) await answered(target, `a write to row ${legal}`, () => papers.write(db, legal, column));
   for (const at of [legal, ...papers.large]) {
     const before = await agreed(target, replicas, at);
-    const answer = await db.update("papers", { shelf: SHELF, at, note: NOTE }).then(
-      () => "taken",
-      (error: { readonly code?: string; readonly applied?: string }) => `${error.code}, applied ${error.applied}`,
-    );
+    const answer = await refusal(target, `a write to row ${at}`, () => db.update("papers", { shelf: SHELF, at, note: NOTE }));
     const after = await Promise.all(replicas.map((replica) => replica.stored(keyOf(at))));
     const same = after.filter((bytes) => bytes !== undefined && Buffer.compare(bytes, before) === 0).length;
-    const text = `a write that makes a row of ${before.length} bytes larger: ${answer}; ${same} of ${after.length} replicas as before`;
+    const text = `a write that makes a row of ${before.length} bytes larger: ${answer?.code}, applied ${answer?.applied}; ${same} of ${after.length} replicas as before`;
     target.note(text);
-    if (answer !== "LIMIT_EXCEEDED, applied no" || same < after.length) target.fail(text);
+    if (answer?.code !== "LIMIT_EXCEEDED" || answer.applied !== "no" || same < after.length) target.fail(text);
+  }
+}
+
+/** Positions of the rows of a listing through one node, page by page. */
+async function listing(target: Target, db: ConcordClient): Promise<{ readonly rows: ReadonlySet<number>; readonly pages: number }> {
+  const rows = new Set<number>();
+  let pageToken: Uint8Array | undefined;
+  for (let pages = 1; ; pages += 1) {
+    const options = pageToken === undefined ? {} : { pageToken };
+    const page = await answered(target, `page ${pages} of a listing`, () => db.query<{ at: number }>(LISTING, [SHELF], options));
+    for (const { at } of page?.rows ?? []) rows.add(at);
+    pageToken = page?.next;
+    if (pageToken === undefined) return { rows, pages };
   }
 }
 
 /** Through a single node: a listing passes all rows, and a large one is refused whole, by its name, read by columns, and deleted. */
 async function judgeReads(target: Target, db: ConcordClient, papers: Papers): Promise<void> {
-  const listed = new Set<number>();
-  for await (const { at } of db.queryRows<{ at: number }>("SELECT at, note, c0 FROM papers WHERE shelf = ?", [SHELF])) listed.add(at);
+  const { rows: listed, pages } = await listing(target, db);
   const unlisted = papers.rows.filter((at) => !listed.has(at));
-  target.note(`${listed.size} rows listed, ${unlisted.length} not; ${papers.large.length} large ones read by columns`);
+  target.note(`${listed.size} rows listed in ${pages} pages, ${unlisted.length} not; ${papers.large.length} large ones read by columns`);
   if (unlisted.length > 0) target.fail(`${unlisted.length} of ${papers.rows.length} rows are not listed`);
   for (const at of papers.large) {
-    const whole = await db.query("SELECT * FROM papers WHERE shelf = ? AND at = ?", [SHELF, at]).then(
-      () => "answered",
-      ({ code, metadata }: { readonly code?: string; readonly metadata?: Record<string, string> }) => `${code} ${metadata?.["row"]}`,
-    );
-    if (whole !== `LIMIT_EXCEEDED papers(${SHELF}; ${at})`) target.fail(`SELECT * of row ${at}: ${whole}`);
+    const whole = await refusal(target, `SELECT * of row ${at}`, () => db.query(`SELECT * ${OF_ROW}`, [SHELF, at]));
+    if (whole?.code !== "LIMIT_EXCEEDED" || whole.metadata?.["row"] !== `papers(${SHELF}; ${at})`)
+      target.fail(`SELECT * of row ${at}: ${whole?.code} ${whole?.metadata?.["row"]}`);
     const [[column, written]] = [...papers.columnsOf(at)].slice(-1) as [[number, Buffer]];
     const name = COLUMNS[column]!;
-    const { rows } = await db.query<Record<string, Uint8Array>>(`SELECT ${name} FROM papers WHERE shelf = ? AND at = ?`, [SHELF, at]);
-    const value = rows[0]?.[name];
+    const read = (): Promise<Page> => db.query<Record<string, Uint8Array>>(`SELECT ${name} ${OF_ROW}`, [SHELF, at]);
+    const value = (await answered(target, `${name} of row ${at}`, read))?.rows[0]?.[name];
     if (value === undefined || Buffer.compare(value, written) !== 0) target.fail(`${name} of row ${at} is not what was acknowledged`);
   }
   const key = { shelf: SHELF, at: papers.large[0]! };
-  await db.delete("papers", key);
-  if ((await db.read("papers", key)) !== undefined) target.fail(`row ${key.at} is there after its deletion`);
+  await answered(target, "a deletion", () => db.delete("papers", key));
+  const deleted = await answered(target, "a read of a deleted row", () => db.read("papers", key));
+  if (deleted !== undefined) target.fail(`row ${key.at} is there after its deletion`);
+}
+
+interface Page {
+  readonly rows: readonly Readonly<Record<string, Uint8Array>>[];
+}
+
+interface Refusal {
+  readonly code?: string;
+  readonly applied?: string;
+  readonly retryable?: boolean;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+/** The answer to a request that may be sent again, as a program does that meets a busy node: it fails the attack when it is refused for the same reason for ever. */
+async function answered<T>(target: Target, what: string, send: () => Promise<T>): Promise<T | undefined> {
+  let answer: T | undefined;
+  await settle(target, what, async () => {
+    try {
+      answer = await send();
+      return undefined;
+    } catch (thrown) {
+      const { retryable, applied } = thrown as Refusal;
+      if (retryable !== true && applied !== "unknown") throw thrown;
+      return String(thrown);
+    }
+  });
+  return answer;
+}
+
+/** The error of a request that must be refused for good; undefined: it was not. */
+function refusal(target: Target, what: string, send: () => Promise<unknown>): Promise<Refusal | undefined> {
+  return answered(target, what, () =>
+    send().then(
+      () => undefined,
+      (thrown: Refusal) => {
+        if (thrown.retryable === true) throw thrown as Error;
+        return thrown;
+      },
+    ),
+  );
 }
 
 /** Starts the node without its disk. It is ready, or its copy fails at the same row again and again, or stands. */
@@ -204,14 +257,14 @@ async function attack(target: Target): Promise<void> {
     await papers.grow(target, clients, replicas[0]!, LARGE_ROWS[0]);
     await target.serves("after rows of several MiB were written");
     await passLimit(target, clients[0]!, replicas, papers);
-    await papers.rewrite(clients[0]!);
+    await papers.rewrite(target, clients[0]!);
     for (const at of papers.rows) await agreed(target, replicas, at);
     await judge(target, replicas, papers, "written");
 
     await target.kill(victim.name);
     await papers.grow(target, clients.slice(0, -1), replicas[0]!, LARGE_ROWS[1]);
     // Hints are full: a comparison brings the difference to rows that are large at both nodes.
-    for (const db of clients.slice(0, -1)) await papers.rewrite(db);
+    for (const db of clients.slice(0, -1)) await papers.rewrite(target, db);
     await target.serves(`while ${victim.name} is dead`);
     await target.start({}, victim.name);
     await healed(target, ring);
