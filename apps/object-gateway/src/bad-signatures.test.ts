@@ -1,7 +1,12 @@
 // Signatures that must be refused, in headers and in addresses.
+import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
+import { test } from "node:test";
+import { ROUTES, type Route } from "./http/routes.ts";
 import { ANN } from "./test/gateway.ts";
+import type { Answer } from "./test/http-client.ts";
 import { bad, requests, testRefusals, type Case } from "./test/refusals.ts";
+import type { Signed } from "./test/signing.ts";
 
 const { call, presigned, raw, host, send, signed } = requests;
 const md5Of = (body: string): string => createHash("md5").update(body).digest("base64");
@@ -120,3 +125,51 @@ const PRESIGNED: readonly Case[] = [
 ];
 
 testRefusals({ SIGV4, PRESIGNED });
+
+const PATHS = { service: "/", bucket: "/kept", object: "/kept/k" } as const;
+const FORGED = { ...ANN, secretAccessKey: "guess-and-guess" };
+
+/** A request of the operation, signed in its header or in its address. */
+function requestOf(one: Route, form: "signed" | "presigned", key = ANN): Signed {
+  const path = one.makesBucket ? "/other" : PATHS[one.level];
+  const query = one.picks.map((name): [string, string] => [name, name === "partNumber" ? "1" : ""]);
+  const headers = one.copies ? { "x-amz-copy-source": "/kept/large" } : {};
+  return requests[form](one.method, path, { key, query, headers, ...(one.body ? { body: "x" } : {}) });
+}
+
+/** The last digit of the signature is another one. */
+function spoiled(request: Signed): Signed {
+  const other = (text: string): string =>
+    text.replace(/(Signature=[0-9a-f]{63})([0-9a-f])/, (_, first: string, last: string) => `${first}${last === "0" ? "1" : "0"}`);
+  const { authorization } = request.headers;
+  return {
+    ...request,
+    target: other(request.target),
+    headers: { ...request.headers, ...(authorization === undefined ? {} : { authorization: other(authorization) }) },
+  };
+}
+
+/** Answers to HEAD have no code. */
+const isRefused = (one: Route, { status, code }: Answer): boolean =>
+  status === 403 && (one.method === "HEAD" || code === "SignatureDoesNotMatch");
+
+test("[SEC5] signatures: each operation, signed in its header and in its address: refused with another secret, another digit, more query than was signed; nothing changed", async () => {
+  const before = await requests.gateway.contents();
+  for (const one of ROUTES) {
+    for (const form of ["signed", "presigned"] as const) {
+      const right = requestOf(one, form);
+      const longer = { ...right, target: `${right.target}${right.target.includes("?") ? "&" : "?"}prefix=x` };
+      for (const [what, request] of Object.entries({ secret: requestOf(one, form, FORGED), digit: spoiled(right), query: longer })) {
+        const answer = await send(request);
+        assert.ok(isRefused(one, answer), `${one.operation}, ${form}, another ${what}: ${answer.status} ${answer.code}`);
+      }
+    }
+  }
+  assert.deepEqual(await requests.gateway.contents(), before);
+  for (const one of ROUTES.filter(({ method }) => method === "GET")) {
+    for (const form of ["signed", "presigned"] as const) {
+      const answer = await send(requestOf(one, form));
+      assert.ok(answer.status !== 403, `${one.operation}, ${form}, as it was signed: ${answer.status} ${answer.code}`);
+    }
+  }
+});

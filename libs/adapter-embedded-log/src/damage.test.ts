@@ -33,6 +33,11 @@ async function flip(disk: MemoryDisk, path: string, at: number): Promise<void> {
   await file.close();
 }
 
+/** Nothing else may come of damage. */
+function isCorrupt(thrown: unknown): undefined {
+  assert.equal((thrown as { readonly code?: string }).code, "CORRUPT_DATA");
+}
+
 /** A place in the record that holds the value. */
 function placeOf(disk: MemoryDisk, topic: LogTopic, value: string): number {
   return Buffer.from(disk.files.contents().get(pathOf(disk, topic))!).indexOf(value, HEADER_BYTES);
@@ -100,7 +105,7 @@ test("damage: input that waits to be processed: its partition alone is refused, 
   assert.deepEqual(ofFirst(disk.files.contents()), ofFirst(before));
 });
 
-test("damage: a record of the output: its partition alone is refused; offsets around the hole are read, those in it say where to go on", async () => {
+test("[SEC6] damage: a record of the output: its partition alone is refused; offsets around the hole are read, those in it say where to go on", async () => {
   const disk = await logWith(4);
   await flip(disk, pathOf(disk, "output"), placeOf(disk, "output", "b!"));
   const log = await openOn(disk);
@@ -112,6 +117,29 @@ test("damage: a record of the output: its partition alone is refused; offsets ar
   assert.deepEqual([before.messages.length, before.next], [1, 1n]);
   await assert.rejects(log.read("output", 0, 1n, limits), { code: "CORRUPT_DATA", metadata: { from: "1", soundFrom: "2" } });
   assert.equal((await log.read("output", 0, 2n, limits)).messages.length, 2);
+});
+
+test("[SEC6] damage: every byte of input and output, changed in turn: a message is read as it was written, or CORRUPT_DATA is the answer", async () => {
+  const [sound, written] = [await logWith(2), { input: MESSAGES, output: ["a!", "b!"] }];
+  for (const topic of ["input", "output"] as const) {
+    const bytes = Buffer.from(sound.files.contents().get(pathOf(sound, topic))!).findLastIndex((byte) => byte !== 0) + 1;
+    let refusals = 0;
+    for (let at = 0; at < bytes; at += 1) {
+      const disk = await logWith(2);
+      await flip(disk, pathOf(disk, topic), at);
+      const log = await openOn(disk);
+      await log.open(0, "owner").catch(isCorrupt);
+      for (let offset = 0; offset < written[topic].length; offset += 1) {
+        const page = await log.read(topic, 0, BigInt(offset), { messages: 1, bytes: 1_000 }).catch(isCorrupt);
+        if (page === undefined) refusals += 1;
+        // Input that was processed is passed over: the next one is found then.
+        for (const { offset: found, value } of page?.messages ?? [])
+          assert.equal(new TextDecoder().decode(value), written[topic][Number(found)], `byte ${at} of ${topic}`);
+      }
+      await log.close();
+    }
+    assert.ok(refusals > 0, topic);
+  }
 });
 
 test("damage: the header of a partition's only segment: that partition alone is refused, and opened once it is whole again", async () => {

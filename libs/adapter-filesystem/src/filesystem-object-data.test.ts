@@ -163,7 +163,7 @@ test("[OGD6] power cut: pages of an unsealed blob in any combination: never with
   }
 });
 
-test("damage: every bit of a small file: never sealed with other bytes", async () => {
+test("[SEC6] damage: every bit of a small file: never sealed with other bytes", async () => {
   const disk = new MemoryDisk();
   const data = dataOn(disk);
   const oid = oidOf(1, 1);

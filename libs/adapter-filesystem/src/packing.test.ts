@@ -256,7 +256,7 @@ test("full disk: STORAGE_FULL, what is sealed stays; with room again the segment
   assert.deepEqual([await packing(disk).list({ epoch: 1, fromSequence: 0, limit: 10 })], [[oidOf(1, 0), oidOf(1, 2)]]);
 });
 
-test("damage: every bit of a segment: no wrong byte is ever given out, nothing is taken for another blob", async () => {
+test("[SEC6] damage: every bit of a segment: no wrong byte is ever given out, nothing is taken for another blob", async () => {
   const disk = new MemoryDisk();
   for (const at of [0, 1, 2]) await store(packing(disk), oidOf(1, at), filled(10, at)).catch(() => undefined);
   const one = packing(disk);

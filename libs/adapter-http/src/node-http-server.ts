@@ -6,6 +6,7 @@ import {
   addressOwner,
   ConcordError,
   FairShares,
+  isLoopback,
   runningTimer,
   silentMetrics,
   toConcordError,
@@ -59,6 +60,7 @@ class Host implements HttpListener {
   readonly #limits: HttpLimits;
   readonly #handler: HttpHandler;
   readonly #isLeaving: () => boolean;
+  readonly #isEncrypted: boolean;
   /** Answers in flight, by connection. */
   readonly #inFlight = new WeakMap<Socket, Set<ServerResponse>>();
   readonly #aborts = new Set<AbortController>();
@@ -78,6 +80,7 @@ class Host implements HttpListener {
     this.#isLeaving = isLeaving ?? (() => false);
     this.#limits = { ...HTTP_LIMITS, ...limits };
     this.#connections = new FairShares(this.#limits.connectionsMax);
+    this.#isEncrypted = tls !== undefined;
     const settings = serverSettings(this.#limits);
     if (tls === undefined) this.#server = createServer(settings);
     else {
@@ -105,6 +108,7 @@ class Host implements HttpListener {
     const [, host, port] = /^(?:\[([^\]]+)\]|[^:]+):(\d+)$/.exec(address) ?? [];
     const name = host ?? address.slice(0, address.lastIndexOf(":"));
     if (port === undefined) throw new ConcordError("MALFORMED_REQUEST", `an address has the form host:port, not ${address}`);
+    if (!this.#isEncrypted && !isLoopback(address)) this.#log.warn("serving without TLS beyond loopback", { address });
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
       this.#server.listen(Number(port), name, BACKLOG, () => {

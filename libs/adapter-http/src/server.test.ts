@@ -6,8 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import type { SecureContextOptions, SecureVersion } from "node:tls";
-import type { HttpHandler, HttpRequest, HttpResponse } from "@concord/runtime";
-import { head, serving, statusOf } from "./test/fixture.ts";
+import { silentLog, type HttpHandler, type HttpRequest, type HttpResponse } from "@concord/runtime";
+import { nodeHttpServer } from "./index.ts";
+import { head, manualClock, serving, statusOf } from "./test/fixture.ts";
 
 const ok = (text: string): HttpResponse => ({ status: 200, headers: [["x-a", "1"]], body: Buffer.from(text) });
 const hello: HttpHandler = async () => ok("hello");
@@ -471,6 +472,22 @@ test("tls: a request over it: answered", async (t) => {
   const tls = selfSigned(folder);
   await using fixture = await serving(hello, {}, { certificate: tls.cert, key: tls.key });
   assert.equal(await statusOver(fixture.listener.address, tls), 200);
+});
+
+test("[SEC1] plain HTTP: a warning beyond loopback, none on it; none over TLS", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "concord-https-"));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const { cert: certificate, key } = selfSigned(folder);
+  const warnings = async (address: string, more: object = {}): Promise<readonly unknown[]> => {
+    const found: unknown[] = [];
+    const log = { ...silentLog, warn: (message: string, fields?: object) => void found.push([message, fields]) };
+    const listener = await nodeHttpServer({ clock: manualClock(), log, ...more }).serve(address, hello);
+    await listener.drain(0);
+    return found;
+  };
+  for (const address of ["127.0.0.1:0", "localhost:0"]) assert.deepEqual(await warnings(address), []);
+  assert.deepEqual(await warnings("0.0.0.0:0"), [["serving without TLS beyond loopback", { address: "0.0.0.0:0" }]]);
+  assert.deepEqual(await warnings("0.0.0.0:0", { tls: { certificate, key } }), []);
 });
 
 test("[SEC7] tls: with an authority of clients: only clients with its certificate are let in", async (t) => {

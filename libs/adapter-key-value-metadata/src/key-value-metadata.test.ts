@@ -100,7 +100,7 @@ test("[OGD4] one commit: one step that writes all", async () => {
   assert.equal(steps[0]!.load.length, 2);
 });
 
-test("corrupt row: every bit of it: CORRUPT_DATA, reported, left where it is", async () => {
+test("[SEC6] corrupt row: every bit of it: CORRUPT_DATA, reported, left where it is", async () => {
   const store = new MemoryKeyValue();
   const reports: string[] = [];
   const metadata = over(new SerialSteps(store), { ...silentLog, error: (message) => void reports.push(message) });

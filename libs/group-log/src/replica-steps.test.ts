@@ -456,7 +456,7 @@ test("limits: seq: above the largest with a next one: MALFORMED_REQUEST", async 
   await assert.rejects(async () => replica.advance(SEQ_MAX + 1n, 1n), { code: "MALFORMED_REQUEST" });
 });
 
-test("open: a flipped bit in an entry: CORRUPT_DATA", async () => {
+test("[SEC6] open: a flipped bit in an entry: CORRUPT_DATA", async () => {
   const replica = await withTail(2);
   const value = (await replica.store.get(entryKey(GROUP, seqOf(2n))))!.slice();
   value[value.length - 1]! ^= 1;

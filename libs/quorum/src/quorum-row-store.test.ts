@@ -228,7 +228,28 @@ test("read: a tombstone on one replica, the row on another: dead, whichever answ
   assert.equal(await valueOn(ring.replicas[2]!), "dead");
 });
 
-test("read: one replica's row is corrupt: the others answer, the row is quarantined and stays refused there", async () => {
+test("[SEC6] read: every byte of a stored row, changed in turn: refused by its checksum with the row's name, alone and in a range; never other values", async () => {
+  const ring = testRing(1);
+  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
+  const key = storedRowKey(encodeRowKey(KEY));
+  const { store } = ring.replicas[0]!;
+  const sound = (await store.get(key))!;
+  const isRefused = (thrown: unknown): boolean =>
+    thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA" && thrown.metadata["row"] === rowText(encodeRowKey(KEY));
+  for (let at = 0; at < sound.length; at += 1) {
+    for (const bit of [1, 64]) {
+      const value = sound.slice();
+      value[at]! ^= bit;
+      await store.batch([{ kind: "put", key, value }], { sync: true });
+      await assert.rejects(read(ring), isRefused, `byte ${at}`);
+      await assert.rejects(ring.rows.readRange(RANGE, OPTIONS), isRefused, `byte ${at}`);
+    }
+  }
+  await store.batch([{ kind: "put", key, value: sound }], { sync: true });
+  assert.equal(await read(ring), "value-a");
+});
+
+test("[SEC6] read: one replica's row is corrupt: the others answer, the row is quarantined and stays refused there", async () => {
   const ring = testRing(3);
   await ring.rows.apply([insert("value-a", 5)], OPTIONS);
   await turn();

@@ -77,6 +77,21 @@ test("tls: the right authority: served; another one or plaintext: refused and su
   assert.ok(["CONNECTION_LOST", "DEADLINE_EXCEEDED"].includes(plain.code), plain.code);
 });
 
+test("[SEC1] plain gRPC: a warning beyond loopback, none on it; none over TLS", async (t) => {
+  const [server] = identities(t, "server.test");
+  const warnings = async (address: string, tls: object = {}): Promise<readonly unknown[]> => {
+    const found: unknown[] = [];
+    const log = { ...silentLog, warn: (message: string, fields?: object) => void found.push([message, fields]) };
+    const transport = grpcTransport({ clock: realClock, log, metrics: recordingMetrics(), ...tls });
+    const listener = await transport.serve(address, echoService({ clock: realClock }).methods);
+    await listener.drain(0);
+    return found;
+  };
+  for (const address of ["127.0.0.1:0", "localhost:0"]) assert.deepEqual(await warnings(address), []);
+  assert.deepEqual(await warnings("0.0.0.0:0"), [["serving without TLS beyond loopback", { address: "0.0.0.0:0" }]]);
+  assert.deepEqual(await warnings("0.0.0.0:0", { tls: { server: server! } }), []);
+});
+
 test("[SEC7] tls: a server that is called by its IP address: served when its certificate has the address, without another name; refused when not", async (t) => {
   const [byAddress, ...byName] = identities(t, "127.0.0.1", "server.test", "address.invalid");
   const served = await connect(t, byAddress!, { serverCa: byAddress!.certificate });

@@ -186,7 +186,7 @@ const HEADER_ROWS: readonly (readonly [what: string, request: () => Request, cod
 ];
 
 for (const [what, request, code, nowMs] of HEADER_ROWS) {
-  test(`verifier: signed in the header, ${what}: ${code}`, () => assert.equal(outcome(request, nowMs), code));
+  test(`[SEC5] verifier: signed in the header, ${what}: ${code}`, () => assert.equal(outcome(request, nowMs), code));
 }
 
 const QUERY_ERROR = "AuthorizationQueryParametersError";
@@ -265,7 +265,7 @@ const QUERY_ROWS: readonly (readonly [what: string, request: () => Request, code
 ];
 
 for (const [what, request, code, nowMs] of QUERY_ROWS) {
-  test(`verifier: presigned, ${what}: ${code}`, () => assert.equal(outcome(request, nowMs), code));
+  test(`[SEC5] verifier: presigned, ${what}: ${code}`, () => assert.equal(outcome(request, nowMs), code));
 }
 
 test("verifier: a signature that does not match: the client sees what we hashed, not what it should be", () => {
