@@ -163,6 +163,27 @@ test("read: nothing comes: an empty page after the wait, or before the caller's 
     }
   }));
 
+test("read: 4 000 reads of one client wait: the rest is refused, and its own calls that do not wait are answered", () =>
+  withFixture(async (fixture, client) => {
+    const waiting = Array.from({ length: 4_000 }, () =>
+      client.call("unary", "Read", { partition: 0, waitMs: 50_000 }, 60_000).then(
+        () => "answered",
+        (error: unknown) => (error as ConcordError).code,
+      ),
+    );
+    await settle();
+    const own = await client.read(0, 0n).then(
+      ({ messages }) => messages.length,
+      (error: unknown) => (error as ConcordError).code,
+    );
+    await fill(fixture, client, 1);
+    const ends = await Promise.all(waiting);
+    assert.equal(own, 0);
+    const answered = ends.filter((end) => end === "answered").length;
+    assert.ok(answered > 1_000, `${answered} waited`);
+    assert.equal(ends.filter((end) => end === "OVERLOADED").length, 4_000 - answered);
+  }));
+
 test("bounds: output and dead letters: beginnings, ends and the number of partitions", () =>
   withFixture(async (fixture, client) => {
     await fill(fixture, client, 3);

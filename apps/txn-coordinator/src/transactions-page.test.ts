@@ -1,6 +1,7 @@
 // The admin page /transactions: who holds and who waits, without values of rows and keys, bounded however much is open.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TransactionService } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { albumKey, CoordinatorFixture, photoKey, settle, STATEMENTS, write, type Client } from "./test/coordinator-fixture.ts";
 
@@ -61,6 +62,27 @@ test("/transactions: a holder and one that waits for it: age, idle time, held by
   await waiter.call("Rollback");
   await settle();
   assert.deepEqual(coordinator!.transactions().transactions, []);
+  await fixture.stop();
+});
+
+test("lock waits: a call that waits for a lock has a place of those that wait, and one that gets it at once has none", async () => {
+  const { fixture, client } = await started();
+  const waits = (): number | undefined => fixture.gauges.get(`rpc_server_waiting ${TransactionService.name}`);
+  const holder = await opened(client, ann);
+  const waiter = await opened(client, letter);
+  assert.equal(waits(), 0);
+  const waiting = waiter.call("Lock", { keys: [ann], mode: "LOCK_MODE_SHARED" });
+  await settle();
+  assert.equal(waits(), 1);
+  const execute = client.call("Execute", { transactionId: fixture.id(), writes: [write("INSERT", ann)] });
+  await settle();
+  assert.equal(waits(), 2);
+  await holder.call("Rollback");
+  await waiting;
+  assert.equal(waits(), 1);
+  await waiter.call("Rollback");
+  await execute;
+  assert.equal(waits(), 0);
   await fixture.stop();
 });
 

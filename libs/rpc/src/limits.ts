@@ -16,6 +16,8 @@ export const DEADLINE_TICK_MS = 10;
 
 /** Calls of one service that run at the same time, all streams together; one more is answered with OVERLOADED. */
 export const SERVICE_IN_FLIGHT_MAX = 4096;
+/** Calls of one service that wait for locks or for messages, beside those at work: each costs some 20 KiB. */
+export const SERVICE_WAITING_MAX = 4096;
 /** Streams of one service that are no sessions; one more is answered with OVERLOADED. */
 export const STREAMS_MAX = 1024;
 /** Sessions of one service; one more is answered with OVERLOADED. */

@@ -25,7 +25,7 @@ export const RPC_METRICS = [
   {
     name: "rpc_server_refused_total",
     kind: "counter",
-    help: "Connections and calls refused or ended for a limit, by reason: connections, silent, encoding, messageBytesMax, inputBufferBytes, REQUEST_COMPLETE_MS_MAX, inFlightMax, sessionsMax, streamsMax.",
+    help: "Connections and calls refused or ended for a limit, by reason: connections, silent, encoding, messageBytesMax, inputBufferBytes, REQUEST_COMPLETE_MS_MAX, inFlightMax, waitingMax, sessionsMax, streamsMax.",
     labels: ["reason"],
   },
   {
@@ -34,7 +34,8 @@ export const RPC_METRICS = [
     help: "Time to answer a call, by method and outcome.",
     labels: ["method", "code"],
   },
-  { name: "rpc_server_in_flight", kind: "gauge", help: "Calls running now.", labels: ["service"] },
+  { name: "rpc_server_in_flight", kind: "gauge", help: "Calls running now, those that wait too.", labels: ["service"] },
+  { name: "rpc_server_waiting", kind: "gauge", help: "Calls that wait for locks or for messages.", labels: ["service"] },
   {
     name: "rpc_server_deadline_missing_total",
     kind: "counter",

@@ -165,3 +165,77 @@ test("places: calls of one caller's session wait: another caller's session at th
   await clock.settle();
   assert.equal(((await bobs) as EchoRequest).text, "bob");
 });
+
+test("places: 10 000 calls of one caller that wait for others: they leave room for calls of the caller that do not", async () => {
+  const clock = new ManualClock();
+  const metrics = recordingMetrics();
+  const released = Promise.withResolvers<void>();
+  const service = echoService({
+    clock,
+    metrics,
+    tokens: NAMED,
+    echo: async (request, context) => {
+      if (request.text !== "wait") return request;
+      if (!context.waits()) throw new ConcordError("OVERLOADED", "too many wait", { applied: "no" });
+      await released.promise;
+      // A second wait of a call takes no second place.
+      assert.equal(context.waits(), true);
+      return request;
+    },
+  });
+  const served = service.methods.find(({ method }) => method.path === EchoService.methods.Echo.path);
+  assert.ok(served?.kind === "unary");
+  const { signal } = new AbortController();
+  const call = async (text: string, port: number): Promise<string> => {
+    const context = { deadlineAtMs: Infinity, metadata: bearer(ALICE), peer: `10.0.0.1:${port}`, signal };
+    const answer = served.handle({ text, number: 0n, $unknown: [] }, context);
+    return answer.then(
+      () => "OK",
+      (error: unknown) => (error as ConcordError).code,
+    );
+  };
+  const gauge = (name: string): number | undefined => metrics.counts.get(`${name}{service=${EchoService.name}}`);
+  const waiting = Array.from({ length: 10_000 }, (_, at) => call("wait", at % 24));
+  await clock.settle();
+  const waited = gauge("rpc_server_waiting")!;
+  assert.ok(waited > 3_000 && waited <= (4096 * 4) / 5 + 1, `${waited} wait: about the caller's four fifths of 4096`);
+  assert.equal(gauge("rpc_server_in_flight"), waited);
+  for (let at = 0; at < 100; at += 1) assert.equal(await call("work", 0), "OK");
+  released.resolve();
+  const ends = await Promise.all(waiting);
+  assert.equal(ends.filter((end) => end === "OK").length, waited);
+  assert.equal(ends.filter((end) => end === "OVERLOADED").length, 10_000 - waited);
+  assert.deepEqual([gauge("rpc_server_waiting"), gauge("rpc_server_in_flight")], [0, 0]);
+});
+
+test("places: a call that waits: a drain waits for it, and one whose owner has no place to wait keeps its own", async () => {
+  const clock = new ManualClock();
+  const released = Promise.withResolvers<void>();
+  const kept: boolean[] = [];
+  const service = echoService({
+    clock,
+    limits: { waitingMax: 1 },
+    echo: async (request, context) => {
+      kept.push(context.waits());
+      await released.promise;
+      return request;
+    },
+  });
+  const transport = new MemoryTransport({ clock });
+  const { address } = await transport.serve("server:0", service.methods);
+  const channel = transport.connect(address);
+  const calls = [1, 2].map(() => channel.unary(EchoService.methods.Echo, {}, { timeoutMs: 60_000 }));
+  await clock.settle();
+  assert.deepEqual(kept, [true, false]);
+  assert.equal(service.inFlight, 2);
+  let isDrained = false;
+  service.setState("draining");
+  const drained = service.whenDrained().then(() => (isDrained = true));
+  await clock.settle();
+  assert.equal(isDrained, false);
+  released.resolve();
+  await clock.settle();
+  await drained;
+  await Promise.all(calls);
+  assert.equal(service.inFlight, 0);
+});

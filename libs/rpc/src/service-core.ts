@@ -20,10 +20,17 @@ export interface HandlerContext extends CallContext {
   readonly session: SessionContext | undefined;
   /** Span of this call, when it is traced; the work that it causes is part of it. */
   readonly span?: Span | undefined;
+  /**
+   * The call waits from here on for what others do, and its work after that is short: it moves to a place of calls that wait, until it is
+   * answered. False: there is none for its owner, and it keeps the one it has.
+   */
+  waits(): boolean;
 }
 
 export interface ServiceLimits {
   readonly inFlightMax: number;
+  /** Calls in flight that wait for others; `inFlightMax` does not count them. */
+  readonly waitingMax: number;
   readonly sessionsMax: number;
   readonly sessionOutstandingMax: number;
   readonly frameCallsMax: number;
@@ -49,6 +56,8 @@ export interface RunContext extends HandlerContext {
   /** Id of the call; undefined over transports that name no calls. */
   readonly requestId: string | undefined;
   span: Span | undefined;
+  /** Which places its own is one of. */
+  place: "calls" | "waits";
   /** Ends the call, once: with an error, or with the handler's response. */
   finish(error: ConcordError | undefined, response: object | undefined): void;
 }
@@ -62,6 +71,8 @@ export interface ServiceCore {
   /** Operations by the name of their oneof case: Read -> read. */
   readonly operations: ReadonlyMap<string, Operation>;
   run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
+  /** As `waits` of the call's context. */
+  moveToWaiting(context: RunContext): boolean;
 }
 
 /** One callable method with what the pipeline needs at hand. */

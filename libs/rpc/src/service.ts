@@ -25,6 +25,7 @@ import {
   FRAME_CALLS_MAX,
   MESSAGE_BYTES_MAX,
   SERVICE_IN_FLIGHT_MAX,
+  SERVICE_WAITING_MAX,
   SESSION_OUTSTANDING_MAX,
   SESSIONS_MAX,
   STREAMS_MAX,
@@ -91,6 +92,7 @@ export interface Service {
 
 const LIMITS_DEFAULT: ServiceLimits = {
   inFlightMax: SERVICE_IN_FLIGHT_MAX,
+  waitingMax: SERVICE_WAITING_MAX,
   sessionsMax: SESSIONS_MAX,
   sessionOutstandingMax: SESSION_OUTSTANDING_MAX,
   frameCallsMax: FRAME_CALLS_MAX,
@@ -130,7 +132,7 @@ class ServedService implements Service, ServiceCore {
   readonly #labels: Readonly<Record<string, string>>;
   readonly #sessions = new Set<ServerSession>();
   readonly #streams = new Set<RunningStream>();
-  readonly #places: { readonly calls: Places; readonly sessions: Places; readonly streams: Places };
+  readonly #places: { readonly calls: Places; readonly waits: Places; readonly sessions: Places; readonly streams: Places };
   readonly #audit: Audit;
   readonly #stateListeners = new Set<(state: ServiceState) => void>();
   #drainWaiters: (() => void)[] = [];
@@ -145,10 +147,11 @@ class ServedService implements Service, ServiceCore {
     this.#audit = new Audit(environment.clock, environment.log);
     this.limits = { ...LIMITS_DEFAULT, ...definition.limits };
     this.#labels = Object.freeze({ service: name });
-    const places = (limit: "inFlightMax" | "sessionsMax" | "streamsMax", what: string): Places =>
+    const places = (limit: "inFlightMax" | "waitingMax" | "sessionsMax" | "streamsMax", what: string): Places =>
       new Places({ service: name, metrics: environment.metrics, limit, what, max: this.limits[limit] });
     this.#places = {
       calls: places("inFlightMax", "calls in flight"),
+      waits: places("waitingMax", "calls that wait"),
       sessions: places("sessionsMax", "sessions open"),
       streams: places("streamsMax", "streams open"),
     };
@@ -165,7 +168,7 @@ class ServedService implements Service, ServiceCore {
   }
 
   get inFlight(): number {
-    return this.#places.calls.used;
+    return this.#places.calls.used + this.#places.waits.used;
   }
 
   setState(state: ServiceState): void {
@@ -232,7 +235,7 @@ class ServedService implements Service, ServiceCore {
     error: ConcordError | undefined,
     response: object | undefined,
   ): void {
-    this.#places.calls.leave(context.owner);
+    this.#places[context.place].leave(context.owner);
     this.#countCalls();
     const code = error?.code ?? "OK";
     this.#observe(operation, code, startedAtMs);
@@ -242,8 +245,20 @@ class ServedService implements Service, ServiceCore {
     this.#settleDrained();
   }
 
+  moveToWaiting(context: RunContext): boolean {
+    const { calls, waits } = this.#places;
+    if (context.place === "waits") return true;
+    if (waits.take(context.owner) !== undefined) return false;
+    calls.leave(context.owner);
+    context.place = "waits";
+    this.#countCalls();
+    return true;
+  }
+
   #countCalls(): void {
-    this.environment.metrics.gauge("rpc_server_in_flight", this.#places.calls.used, this.#labels);
+    const { metrics } = this.environment;
+    metrics.gauge("rpc_server_in_flight", this.inFlight, this.#labels);
+    metrics.gauge("rpc_server_waiting", this.#places.waits.used, this.#labels);
   }
 
   #leave(owner: CallOwner): void {
@@ -323,7 +338,12 @@ class ServedService implements Service, ServiceCore {
     const handle = (request: object, context: CallContext): Promise<object> =>
       new Promise((resolve, reject) => {
         const { caller, callOwner: owner } = begun(context, admit);
-        this.#begin(operation, request, new UnaryContext(context, caller, owner, resolve, reject), this.environment.clock.monotonicMs());
+        this.#begin(
+          operation,
+          request,
+          new UnaryContext(this, context, caller, owner, resolve, reject),
+          this.environment.clock.monotonicMs(),
+        );
       });
     return { kind: "unary", method: operation.method, admit, handle };
   }
@@ -404,7 +424,7 @@ class ServedService implements Service, ServiceCore {
   }
 
   #settleDrained(): void {
-    if (this.#state !== "draining" || this.#places.calls.used > 0 || this.#sessions.size > 0 || this.#streams.size > 0) return;
+    if (this.#state !== "draining" || this.inFlight > 0 || this.#sessions.size > 0 || this.#streams.size > 0) return;
     const waiters = this.#drainWaiters;
     this.#drainWaiters = [];
     for (const resolve of waiters) resolve();
@@ -421,17 +441,21 @@ class UnaryContext implements RunContext {
   readonly session: undefined;
   readonly traceparent: string | undefined;
   span: Span | undefined = undefined;
+  place: RunContext["place"] = "calls";
+  readonly #core: ServiceCore;
   readonly #base: CallContext;
   readonly #resolve: (response: object) => void;
   readonly #reject: (error: ConcordError) => void;
 
   constructor(
+    core: ServiceCore,
     base: CallContext,
     caller: Caller,
     owner: CallOwner,
     resolve: (response: object) => void,
     reject: (error: ConcordError) => void,
   ) {
+    this.#core = core;
     this.#base = base;
     this.owner = owner;
     this.#resolve = resolve;
@@ -449,6 +473,10 @@ class UnaryContext implements RunContext {
 
   get requestId(): string | undefined {
     return requestIdOf(this.metadata);
+  }
+
+  waits(): boolean {
+    return this.#core.moveToWaiting(this);
   }
 
   finish(error: ConcordError | undefined, response: object | undefined): void {

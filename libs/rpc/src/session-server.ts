@@ -58,7 +58,7 @@ class Session implements ServerSession, SessionContext {
   readonly metadata: Metadata;
   readonly caller: Caller;
   readonly owner: CallOwner;
-  readonly #core: ServiceCore;
+  readonly core: ServiceCore;
   readonly #stream: MessageStream;
   readonly #onClosed: () => void;
   /** Calls not yet answered; one that outlived its deadline runs on without its id. */
@@ -90,7 +90,7 @@ class Session implements ServerSession, SessionContext {
     this.owner = caller.owner;
     const opener = context.metadata[TRACEPARENT_KEY];
     this.#traceparent = opener !== undefined && parseTraceparent(opener)?.isSampled === false ? opener : undefined;
-    this.#core = core;
+    this.core = core;
     this.#stream = stream;
     this.#onClosed = onClosed;
     this.#frameLabels = { in: { service: core.name, direction: "in" }, out: { service: core.name, direction: "out" } };
@@ -119,20 +119,20 @@ class Session implements ServerSession, SessionContext {
 
   #receive(calls: readonly IncomingCall[]): void {
     if (this.#phase !== "open") return;
-    this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.in);
-    if (calls.length > this.#core.limits.frameCallsMax) {
-      this.#refuseStream("LIMIT_EXCEEDED", `a frame has ${calls.length} calls, at most ${this.#core.limits.frameCallsMax} are allowed`);
+    this.core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.in);
+    if (calls.length > this.core.limits.frameCallsMax) {
+      this.#refuseStream("LIMIT_EXCEEDED", `a frame has ${calls.length} calls, at most ${this.core.limits.frameCallsMax} are allowed`);
       return;
     }
-    const nowMs = this.#core.environment.clock.monotonicMs();
+    const nowMs = this.core.environment.clock.monotonicMs();
     for (const call of calls) {
       if (call.callId === 0) {
         this.#refuseStream("MALFORMED_REQUEST", "a call has no call_id");
         return;
       }
       this.#outstanding += 1;
-      if (this.#outstanding > this.#core.limits.sessionOutstandingMax) {
-        this.#refuseStream("LIMIT_EXCEEDED", `more than the ${this.#core.limits.sessionOutstandingMax} granted calls are outstanding`);
+      if (this.#outstanding > this.core.limits.sessionOutstandingMax) {
+        this.#refuseStream("LIMIT_EXCEEDED", `more than the ${this.core.limits.sessionOutstandingMax} granted calls are outstanding`);
         return;
       }
       this.#begin(call, nowMs);
@@ -147,7 +147,7 @@ class Session implements ServerSession, SessionContext {
     this.#running += 1;
     this.#unanswered.set(callId, call);
     this.#deadlines.add(call.deadlineAtMs);
-    this.#core.run(this.#core.operations.get(operation.name)!, request!, call, nowMs);
+    this.core.run(this.core.operations.get(operation.name)!, request!, call, nowMs);
   }
 
   /** The handler of the call has settled. */
@@ -186,7 +186,7 @@ class Session implements ServerSession, SessionContext {
     if (this.#blocked) this.#keepUnread(this.#outbox.length - 1);
     if (this.#flushScheduled || this.#blocked) return;
     this.#flushScheduled = true;
-    this.#core.environment.clock.defer(() => {
+    this.core.environment.clock.defer(() => {
       this.#flushScheduled = false;
       this.#flush();
     }, "this");
@@ -217,7 +217,7 @@ class Session implements ServerSession, SessionContext {
       isFree = this.#sendFrame([this.#unsendable(replies[0]!, thrown)]);
     }
     this.#blocked = !isFree;
-    this.#frameReplies = Math.min(this.#core.limits.frameCallsMax, 2 * this.#frameReplies);
+    this.#frameReplies = Math.min(this.core.limits.frameCallsMax, 2 * this.#frameReplies);
   }
 
   /** The client takes nothing: of replies from here on only their bytes are kept, as many as the process has memory for. */
@@ -243,7 +243,7 @@ class Session implements ServerSession, SessionContext {
   }
 
   #encoded(reply: OutgoingReply): EncodedReply {
-    const { messageBytesMax } = this.#core.limits;
+    const { messageBytesMax } = this.core.limits;
     try {
       return encodeReply(reply, messageBytesMax);
     } catch (thrown) {
@@ -253,7 +253,7 @@ class Session implements ServerSession, SessionContext {
 
   #sendFrame(replies: readonly OutgoingReply[]): boolean {
     const isFree = this.#stream.send({ replies, credits: replies.length });
-    this.#core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
+    this.core.environment.metrics.count("rpc_server_session_frames_total", 1, this.#frameLabels.out);
     return isFree;
   }
 
@@ -261,7 +261,7 @@ class Session implements ServerSession, SessionContext {
   #unsendable(reply: OutgoingReply, thrown: unknown): OutgoingReply {
     const error = toConcordError(thrown);
     if (error.code === "LIMIT_EXCEEDED") return failure(reply.callId, error);
-    this.#core.environment.log.error("a reply cannot be encoded", { service: this.#core.name, reason: String(thrown) });
+    this.core.environment.log.error("a reply cannot be encoded", { service: this.core.name, reason: String(thrown) });
     return failure(reply.callId, new ConcordError("INTERNAL", "the answer cannot be encoded"));
   }
 
@@ -309,7 +309,7 @@ class Session implements ServerSession, SessionContext {
     // Every call that was received is answered before the stream is ended with DRAINING: it tells the client that nothing of
     // what is still unanswered was begun (I3).
     if (this.#phase === "open" && this.#draining && idle) {
-      this.#end(new ConcordError("DRAINING", `${this.#core.name} is shutting down; call another server`));
+      this.#end(new ConcordError("DRAINING", `${this.core.name} is shutting down; call another server`));
       return;
     }
     if (this.#phase === "finishing" && idle) {
@@ -331,6 +331,7 @@ class RunningCall implements RunContext {
   readonly deadlineAtMs: number;
   readonly traceparent: string | undefined;
   span: Span | undefined = undefined;
+  place: RunContext["place"] = "calls";
   /** Made on first use of the signal: most handlers never use it. */
   #controller: AbortController | undefined;
   #aborted = false;
@@ -345,6 +346,10 @@ class RunningCall implements RunContext {
 
   finish(error: ConcordError | undefined, response: object | undefined): void {
     this.session.finish(this, error, response);
+  }
+
+  waits(): boolean {
+    return this.session.core.moveToWaiting(this);
   }
 
   get metadata(): Metadata {

@@ -16,6 +16,8 @@ export interface OperationCall {
   readonly deadlineAtMs: number;
   /** Span of the call, when it is traced. */
   readonly span?: Span | undefined;
+  /** Called when the call begins to wait for a lock. */
+  readonly onWait?: (() => void) | undefined;
   /** Its caller; undefined: Concord itself. */
   readonly owner?: TransactionOwner | undefined;
 }
@@ -53,7 +55,7 @@ export interface CommitOptions {
 export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite[]>;
 
 /** Facts about a call, for those that work for it. */
-export type Waiting = Pick<OperationCall, "deadlineAtMs" | "span">;
+export type Waiting = Pick<OperationCall, "deadlineAtMs" | "span" | "onWait">;
 
 /** Where a one-statement transaction comes from. */
-export type Origin = Pick<OperationCall, "span" | "owner">;
+export type Origin = Pick<OperationCall, "span" | "owner" | "onWait">;

@@ -17,6 +17,7 @@ import {
   type IndexScan,
   type TableDefinition,
 } from "@concord/schema";
+import type { Waiting } from "./calls.ts";
 import type { CommittedRows } from "./committed-rows.ts";
 import type { GroupSettings } from "./group-context.ts";
 import { shownKey, type GroupLocks } from "./group-locks.ts";
@@ -61,12 +62,14 @@ export class TransactionOperations {
   /** Monotonic: no lock is waited for longer. */
   readonly #deadlineAtMs: number;
   readonly #span: Span | undefined;
+  readonly #onWait: (() => void) | undefined;
 
-  constructor(context: OperationContext, transaction: Transaction, deadlineAtMs: number, span?: Span) {
+  constructor(context: OperationContext, transaction: Transaction, { deadlineAtMs, span, onWait }: Waiting) {
     this.#context = context;
     this.#transaction = transaction;
     this.#deadlineAtMs = deadlineAtMs;
     this.#span = span;
+    this.#onWait = onWait;
   }
 
   /** Locks rows, then reads them unless told not to (TX4, TX25). GROUP_MISMATCH, LOCK_TIMEOUT, DEADLOCK, LIMIT_EXCEEDED. */
@@ -119,7 +122,10 @@ export class TransactionOperations {
     const { clock, locks } = this.#context;
     const nowMs = clock.monotonicMs();
     const wait = locks.acquireRange(this.#transaction, partitionText(range.table, range.partition), this.#lockDeadlineMs(nowMs), nowMs);
-    if (wait !== undefined) await wait;
+    if (wait !== undefined) {
+      this.#onWait?.();
+      await wait;
+    }
     this.#transaction.requireOpen();
     assert(locks.isRangeLocked(partitionText(range.table, range.partition)), "TXD6: a range is read while it is locked");
     const page = await this.#range(range, this.#transaction.pending.imagesOfTable(range.table));
@@ -467,6 +473,7 @@ export class TransactionOperations {
     const nowMs = clock.monotonicMs();
     const wait = locks.acquire(this.#transaction, text, mode, this.#lockDeadlineMs(nowMs), nowMs);
     if (wait === undefined) return undefined;
+    this.#onWait?.();
     const held = this.#transaction.waiting(wait);
     return this.#span === undefined ? held : spanOver(this.#span.child("lock wait"), held);
   }

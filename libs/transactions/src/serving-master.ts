@@ -213,7 +213,9 @@ export class ServingMaster {
     if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, origin);
     if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
     const transaction = this.#admit(id, origin.owner, { firstStartMs: undefined, lifetimeMs: undefined });
-    const answer = this.#execute(transaction, payload, { deadlineAtMs, span: origin.span }).finally(() => this.#executions.delete(id));
+    const answer = this.#execute(transaction, payload, { deadlineAtMs, span: origin.span, onWait: origin.onWait }).finally(() =>
+      this.#executions.delete(id),
+    );
     this.#executions.set(id, { digest: payload.digest, transaction, answer });
     return answer;
   }
@@ -313,8 +315,8 @@ export class ServingMaster {
     };
   }
 
-  #operations(transaction: Transaction, { deadlineAtMs, span }: Waiting): TransactionOperations {
-    return new TransactionOperations(this.#operationContext, transaction, deadlineAtMs, span);
+  #operations(transaction: Transaction, call: Waiting): TransactionOperations {
+    return new TransactionOperations(this.#operationContext, transaction, call);
   }
 
   #ordered<Answer>(transaction: Transaction, call: OperationCall, operation: () => Answer | Promise<Answer>): Answer | Promise<Answer> {

@@ -1,7 +1,7 @@
 import type { LogTopic, MessageLog } from "@concord/ports";
 import type { OutputService } from "@concord/protos-dedup";
 import { remainingMs, type Handler, type HandlerContext } from "@concord/rpc";
-import { sleep, type Clock } from "@concord/runtime";
+import { ConcordError, sleep, type Clock } from "@concord/runtime";
 import { READ_MESSAGES_DEFAULT, READ_MESSAGES_MAX, READ_WAIT_MARGIN_MS, READ_WAIT_MS_MAX } from "../limits.ts";
 import type { Context } from "../context.ts";
 import { readAnswer } from "./read-answer.ts";
@@ -18,11 +18,18 @@ export function readHandler({ log, partitions, environment }: Context): Handler<
     partitions().worker(partition);
     const { message: first } = await readAnswer(log(), topic, partition, fromOffset, messagesMax);
     if (first.messages.length > 0 || waitMs === 0) return first;
+    if (!context.waits()) throw tooManyWait();
     await newMessages(log(), topic, partition, first.nextOffset, waitMs, context, environment.clock);
     // It may have moved while this waited.
     partitions().worker(partition);
     return (await readAnswer(log(), topic, partition, first.nextOffset, messagesMax)).message;
   };
+}
+
+/** Its places are those of calls that do not wait. */
+function tooManyWait(): ConcordError {
+  const text = "this caller has its share of the reads that wait for messages: wait for the answers to others, or read without waitMs";
+  return new ConcordError("OVERLOADED", text, { applied: "no", metadata: { limit: "waitingMax" } });
 }
 
 /** Resolves when there are some, or when it was waited long enough; before the caller's deadline in any case. */

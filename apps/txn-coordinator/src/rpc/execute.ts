@@ -15,7 +15,9 @@ export function executeHandler(coordinator: Context): Handler<TransactionService
     const id = timeIdFromBytes(request.transactionId);
     const writes = await writesOf(coordinator, request);
     const group = coordinator.groups.groupOf(writes[0]!.write.key, request.groupMapVersion);
-    return { token: tokenToWire(await group.serving("unknown").execute(id, writes, context.deadlineAtMs, context)) };
+    const { span, owner } = context;
+    const origin = { span, owner, onWait: () => void context.waits() };
+    return { token: tokenToWire(await group.serving("unknown").execute(id, writes, context.deadlineAtMs, origin)) };
   };
 }
 

@@ -40,10 +40,9 @@ type Answer = StartAnswer | { readonly row: undefined; readonly group: string; r
 async function queued({ groups, environment }: Context, call: CallFromWire, group: string, forMs: number): Promise<Answer> {
   const leftMs = call.deadlineAtMs - environment.clock.monotonicMs() - ANSWER_MARGIN_MS;
   const waitMs = Math.min(forMs, QUEUED_OPEN_MS_MAX, leftMs);
-  const outcome =
-    groups.epochOf(group) === undefined && waitMs > 0
-      ? await groups.queued.wait({ group, id: call.id, identity: call.owner.identity }, waitMs)
-      : "served";
+  const mustWait = groups.epochOf(group) === undefined && waitMs > 0;
+  if (mustWait) call.onWait?.();
+  const outcome = mustWait ? await groups.queued.wait({ group, id: call.id, identity: call.owner.identity }, waitMs) : "served";
   if (outcome === "withdrawn") throw new ConcordError("TRANSACTION_ABORTED", "the queued start was withdrawn by its client");
   const epoch = groups.epochOf(group);
   if (epoch !== undefined) return { row: undefined, group, epoch, queued: true };

@@ -27,6 +27,7 @@ export function callFromWire(operation: Operation | null, context: HandlerContex
     deadlineAtMs: context.deadlineAtMs,
     span: context.span,
     owner: context.owner,
+    onWait: () => void context.waits(),
   };
 }
 

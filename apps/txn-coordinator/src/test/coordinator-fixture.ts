@@ -173,6 +173,8 @@ export class CoordinatorFixture {
   /** By coordinator, of those composed last. */
   /** Names and labels of counters, of all coordinators, as they grew. */
   readonly counted: string[] = [];
+  /** Newest values by name and labels. */
+  readonly gauges = new Map<string, number>();
   readonly memberships: ScriptedMembership[] = [];
   /** Why each one ended that had to. */
   readonly failures: string[] = [];
@@ -236,7 +238,8 @@ export class CoordinatorFixture {
       float: () => this.#next() / 2 ** 31,
     };
     const count: Metrics["count"] = (name, _by, labels) => void this.counted.push([name, ...Object.values(labels ?? {})].join(" "));
-    return { clock, random, transport, checksum, log: silentLog, metrics: { ...silentMetrics, count }, failpoint: () => undefined };
+    const gauge: Metrics["gauge"] = (name, value, labels) => void this.gauges.set([name, ...Object.values(labels ?? {})].join(" "), value);
+    return { clock, random, transport, checksum, log: silentLog, metrics: { ...silentMetrics, count, gauge }, failpoint: () => undefined };
   }
 
   connect(at = 0, token?: string): Client {
