@@ -14,6 +14,7 @@ afterEach(() => ring.stop());
 
 const NOTES = "CREATE TABLE notes (owner text, at bigint, body text, PRIMARY KEY ((owner), at)) WITH kind = 'plain'";
 const OWNERS = ["ann", "bob", "cid"];
+const HOUR_MS = 3_600_000;
 /** What handlers promise holds whatever the backend. */
 const BACKENDS: readonly (readonly [string, RingOptions])[] = [
   ["ring of 3", { size: 3 }],
@@ -250,7 +251,7 @@ test("[LBD9] a node stops with a batch that a peer lacks: completed or hinted on
 });
 
 /** An entry as a peer would have logged it, created at `createdMs`. */
-function entryOf(id: Uint8Array, createdMs: number): Uint8Array {
+function entryOf(id: Uint8Array, createdMs: number, holders: readonly string[] = ["node-1"]): Uint8Array {
   const mutations = OWNERS.map((owner) => {
     const key = {
       table: "notes",
@@ -265,7 +266,7 @@ function entryOf(id: Uint8Array, createdMs: number): Uint8Array {
     coordinator: "node-2",
     createdMs,
     timestampUs: timestampUsOf(7n),
-    holders: ["node-1"],
+    holders,
     rowCount: 3,
     mutations,
   };
@@ -295,6 +296,20 @@ test("[LBD6] dead letters by RPC: an entry older than gc_grace: shown with reaso
   assert.equal(rows.length, 3);
   for (const owner of OWNERS) assert.equal(await bodyOf(2, owner), "old");
   assert.deepEqual((await operator<{ letters: readonly object[] }>("ListDeadLetters", {})).letters, []);
+});
+
+test("[LBD3] the coordinator died, the grace period is an hour: its batch waits for the verdict of a majority, and is complete on it", async () => {
+  await started({ size: 3, config: { writeTimeoutMs: 500, batchGraceMs: HOUR_MS } });
+  const survivors = [0, 2];
+  const entries = [entryOf(ID, ring.clock.nowMs(), ["node-1", "node-3"])];
+  for (const node of survivors) await ring.call(ring.nodes[node]!, "ReplicaService/BatchLogPut", { entries }, PEER);
+  await ring.halt(ring.nodes[1]!);
+  await ring.clock.advance(60_000);
+  for (const node of survivors) assert.equal(await pending(node), 1n, "no verdict, and the grace period goes on");
+  for (const node of survivors) ring.nodes[node]!.failures.heard("node-2", "gone");
+  await ring.clock.advance(5_000);
+  for (const node of survivors) assert.equal(await pending(node), 0n);
+  for (const node of survivors) for (const owner of OWNERS) assert.equal(await bodyOf(node, owner), "old");
 });
 
 test("[LBD10] a coordinator of the release before: entry at two nodes, rows at all, removal: shown at once, nothing is left", async () => {

@@ -69,18 +69,20 @@ export class RingProcess {
   readonly #member: RingMember;
   readonly #ring: readonly RingMember[];
   readonly #folder: string;
+  readonly #flags: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(member: RingMember, ring: readonly RingMember[], folder: string) {
+  constructor(member: RingMember, ring: readonly RingMember[], folder: string, flags: readonly string[] = []) {
     this.#member = member;
     this.#ring = ring;
     this.#folder = folder;
+    this.#flags = flags;
   }
 
   /** Resolves when it serves; fails when it ends before. */
   async start(nodeArguments: readonly string[] = []): Promise<void> {
     const { name, address } = this.#member;
-    const flags = ["--node-name", name, "--listen-address", address, "--admin-address", "127.0.0.1:0"];
+    const flags = [...this.#flags, "--node-name", name, "--listen-address", address, "--admin-address", "127.0.0.1:0"];
     flags.push("--data-folder", join(this.#folder, name), "--peer-token", PEER_TOKEN, "--ring", JSON.stringify(this.#ring));
     this.#child = spawn(process.execPath, [...nodeArguments, MAIN, ...flags], { stdio: ["ignore", "pipe", "inherit"] });
     await this.#follow(this.#child);
