@@ -2,7 +2,7 @@ import type { SeededFault } from "./seeded-fault.ts";
 
 const WRITE = "apps/storage-proxy/src/rpc/write.ts";
 const ROW_STORE = "libs/quorum/src/quorum-row-store.ts";
-const DUE = "libs/repair/src/due-comparisons.ts";
+const EXECUTE_BATCH = "libs/logged-batch/src/execute-batch.ts";
 
 /** Mistakes in what plain writes promise: timestamps, what `superseded` reports, the size of rows, and what replicas get that no hint is kept for. */
 export const PLAIN_FAULTS: readonly SeededFault[] = [
@@ -99,14 +99,40 @@ export const PLAIN_FAULTS: readonly SeededFault[] = [
     ],
   },
   {
-    name: "due-cleared-by-an-earlier-round",
-    about: "A comparison that began before the newest drop clears the note of it (I14 of the repair README).",
+    name: "lost-store-takes-late-writes",
+    about:
+      "A node that copied its store does not note which deletions its peers have forgotten: a late write brings a deleted row back (I12 of the quorum README).",
     scenario: "plain",
     edits: [
       {
-        file: DUE,
-        search: "if (this.dropsOf(peer) !== dropsBefore) return { persist: [], reply: false };",
-        replace: "if (this.dropsOf(peer) < dropsBefore) return { persist: [], reply: false };",
+        file: "apps/storage-proxy/src/ring/formation/copy-store.ts",
+        search: "if (newestUs > TIMESTAMP_ZERO) await store.batch(",
+        replace: "if (newestUs < TIMESTAMP_ZERO) await store.batch(",
+      },
+    ],
+  },
+  {
+    name: "forgotten-until-a-restart",
+    about:
+      "A node notes in memory alone which deletions it has forgotten: after a restart a late write brings a deleted row back (I12 of the quorum README).",
+    scenario: "plain",
+    edits: [
+      {
+        file: "libs/repair/src/local-tombstones.ts",
+        search: "if (dropped > 0) persist.push(forgotten.collected(newestUs));",
+        replace: "if (dropped > 0) forgotten.collected(newestUs);",
+      },
+    ],
+  },
+  {
+    name: "unlogged-batch-without-hints",
+    about: "No hint is kept for a replica that did not confirm an unlogged batch (LB9).",
+    scenario: "plain",
+    edits: [
+      {
+        file: EXECUTE_BATCH,
+        search: "if (mayBeThere) await Promise.allSettled(",
+        replace: "if (mayBeThere && createdMs < 0) await Promise.allSettled(",
       },
     ],
   },

@@ -74,6 +74,7 @@ export class PlainClient {
     const row = this.#pick(this.rows);
     if (row.kind === "home" && random.below(2) === 0) await this.#batchAtHome();
     else if (row.kind === "library" && random.below(2) === 0) await this.#batchByLibrary();
+    else if (row.kind === "free" && random.below(6) === 0) await this.#writeOverFuture(row);
     else await this.write(row, this.#drawVerb());
     if (row.kind !== "cold" && random.below(2) === 0) await this.read(row);
   }
@@ -143,6 +144,13 @@ export class PlainClient {
       for await (const cell of client.db.readRange<Cell>("cells", range, timeoutMs === undefined ? {} : { timeoutMs })) cells.push(cell);
       return tokensOf(cells);
     });
+  }
+
+  /** Writes by a clock that is ahead, and at once by a right one, whose write is superseded whichever replicas answer it first. */
+  async #writeOverFuture(row: CellRow): Promise<void> {
+    const { clock } = this.env;
+    await this.#given(this.#change(row, this.#drawVerb()), clock.nowUs() + AHEAD_US);
+    await this.#given(this.#change(row, this.#drawVerb()), clock.nowUs());
   }
 
   /** Writes all home rows in one batch, logged or not, whose timestamp the node draws. */
