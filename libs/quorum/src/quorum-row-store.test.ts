@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import fc from "fast-check";
 import { MemoryRowStore, rowStoreContract } from "@concord/port-contracts";
-import type { ColumnWrite, RowKey, RowRange } from "@concord/ports";
+import type { ColumnWrite, Mutation, RowKey, RowRange } from "@concord/ports";
 import { encodeMutation, encodeRowKey, encodeRowsPart, imageOf, joinRows, liveRow } from "@concord/rows";
 import { ConcordError, seqOf, timestampUsOf, toConcordError } from "@concord/runtime";
 import { QuorumRowStore, rowsOfEntry, rowText, storedRowKey, type RowReplica } from "./index.ts";
@@ -164,15 +164,45 @@ test("[TX12] read: the slowest of three: answered without it", async () => {
   );
 });
 
-test("[TX30] read: one of the two answers is older: merged, and the older repaired before the answer", async () => {
-  const ring = testRing(3);
-  behave(ring, "normal", "refusing", "normal");
-  await ring.rows.apply([insert("value-a", 5)], OPTIONS);
-  behave(ring, "normal", "normal", "mute");
-  assert.equal(await valueOn(ring.replicas[1]!), undefined);
-  assert.equal(await read(ring), "value-a");
-  assert.equal(await valueOn(ring.replicas[1]!), "value-a");
-});
+const note = (value: string, timestampUs: number): Mutation => {
+  const columns = [{ column: "note", value: text(value) }];
+  return { kind: "update", key: KEY, columns, timestampUs: timestampUsOf(BigInt(timestampUs)) };
+};
+
+interface Change {
+  readonly before: readonly Mutation[];
+  readonly change: readonly Mutation[];
+  readonly left: unknown;
+}
+
+/** Changes of a row with the columns v and note, and what they leave. */
+const CHANGES: Readonly<Record<string, Change>> = {
+  insert: { before: [], change: [insert("value-a", 5)], left: { v: "value-a" } },
+  update: { before: [insert("value-a", 5)], change: [note("new", 6)], left: { v: "value-a", note: "new" } },
+  delete: { before: [insert("value-a", 5), note("old", 5)], change: [remove(6)], left: undefined },
+  "delete and insert": {
+    before: [insert("value-a", 5), note("old", 5)],
+    change: [remove(6), insert("value-b", 7)],
+    left: { v: "value-b" },
+  },
+};
+
+for (const [what, { before, change, left }] of Object.entries(CHANGES)) {
+  test(`[TX30] read: ${what}: one of the two answers is from before it: merged, and the older repaired before the answer`, async () => {
+    const ring = testRing(3);
+    for (const mutation of before) await ring.rows.apply([mutation], OPTIONS);
+    await turn();
+    behave(ring, "normal", "refusing", "normal");
+    for (const mutation of change) await ring.rows.apply([mutation], OPTIONS);
+    behave(ring, "normal", "normal", "mute");
+    const stored = storedRowKey(encodeRowKey(KEY));
+    const [changed, behind] = [await ring.replicas[0]!.store.get(stored), await ring.replicas[1]!.store.get(stored)];
+    assert.notDeepEqual(behind, changed);
+    const row = liveRow((await ring.rows.read([KEY], OPTIONS))[0]);
+    assert.deepEqual(row && Object.fromEntries([...row.columns].map(([column, { value }]) => [column, value])), left);
+    assert.deepEqual(await ring.replicas[1]!.store.get(stored), changed);
+  });
+}
 
 test("[TX30] read: the repair is not confirmed: no answer, until a quorum has what the reader would see", async () => {
   const ring = testRing(3);

@@ -77,6 +77,25 @@ async function change(client: Client, by: "transaction" | "execute", writes: rea
   await writer.commit(writes);
 }
 
+/** The next master: another one while the first lives, or the same one from its log and storage. */
+const NEXT: Readonly<Record<string, (old: Client) => Promise<Client>>> = {
+  "is replaced": (old) => old.fixture.open(),
+  "begins anew": (old) => {
+    old.group.stop();
+    return old.fixture.open();
+  },
+};
+
+/** The commit of the session, sent to this master. */
+const commitAt = async (master: Client, session: Session, writes: readonly TableWrite[]): Promise<unknown> =>
+  master.group.serving("unknown").commit(session.call(), () => writes, { maxDelayMs: 0, freesSpace: false });
+
+const isRefused = (answer: Promise<unknown>): Promise<boolean> =>
+  answer.then(
+    () => false,
+    () => true,
+  );
+
 for (const [form, rows] of Object.entries(READS)) {
   const read = readOf(rows);
   for (const [what, writes] of CHANGES) {
@@ -102,25 +121,48 @@ for (const [form, rows] of Object.entries(READS)) {
       });
     }
 
-    test(`[TX4] [TX5] [TXD1] [TXD6] read ${form}: the master is replaced, where ${what} waits for no old reader: that one commits nothing, read or written`, async () => {
-      for (const commits of [[], [insert(photoKey(1, 60), { note: text("of the old reader") })]]) {
+    for (const [event, nextOf] of Object.entries(NEXT)) {
+      test(`[TX4] [TX5] [TXD1] [TXD6] read ${form}: the master ${event}, where ${what} waits for no old reader: that one commits nothing, read or written`, async () => {
+        for (const commits of [[], [insert(photoKey(1, 60), { note: text("of the old reader") })]]) {
+          const old = await withPhotos();
+          const reader = old.begin();
+          await reader.start(photoKey(1, 50));
+          const first = await read(reader);
+          const next = await nextOf(old);
+          await next.execute(writes);
+          for (const master of [old, next]) assert.ok(await isRefused(commitAt(master, reader, commits)), "a commit that is refused");
+          const after = next.begin();
+          await after.start(photoKey(1, 52));
+          assert.notEqual(await read(after), first);
+          assert.equal(await after.read(photoKey(1, 60)), undefined);
+        }
+      });
+
+      test(`[TX8] Execute, ${what}: waits for a reader ${form}, the master ${event}: repeated at the next one, it waits for that one's reader, and is applied once`, async () => {
         const old = await withPhotos();
-        const reader = old.begin();
+        const oldReader = old.begin();
+        await oldReader.start(photoKey(1, 50));
+        const first = await read(oldReader);
+        const id = old.fixture.id();
+        const waiting = old.execute(writes, id);
+        assert.ok(await isPending(waiting));
+        const next = await nextOf(old);
+        assert.ok(await isRefused(commitAt(old, oldReader, [])));
+        assert.ok(await isRefused(waiting), "by the old master, which has logged nothing of it");
+        const reader = next.begin();
         await reader.start(photoKey(1, 50));
-        const first = await read(reader);
-        const next = await old.fixture.open();
-        await next.execute(writes);
-        const refused = await reader.commit(commits).then(
-          () => undefined,
-          (thrown: { code: string }) => thrown.code,
-        );
-        assert.ok(refused !== undefined, "a commit that is refused");
+        assert.equal(await read(reader), first);
+        const repeated = next.execute(writes, id);
+        assert.ok(await isPending(repeated));
+        assert.equal(await read(reader), first);
+        await reader.commit();
+        const { seq } = await repeated;
+        assert.equal((await next.execute(writes, id)).seq, seq);
         const after = next.begin();
         await after.start(photoKey(1, 52));
         assert.notEqual(await read(after), first);
-        assert.equal(await after.read(photoKey(1, 60)), undefined);
-      }
-    });
+      });
+    }
   }
 }
 

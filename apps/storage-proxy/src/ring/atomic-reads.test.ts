@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
-import type { RowKey } from "@concord/ports";
-import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
+import type { ColumnWrite, RowImage, RowKey } from "@concord/ports";
+import { encodeRowsPart, imageOf, joinRows, mergeImages } from "@concord/rows";
 import { timestampUsOf } from "@concord/runtime";
 import { tokenOfKey } from "@concord/schema";
 import { COORDINATOR, MemoryRing } from "../test/memory-ring.ts";
@@ -20,6 +20,7 @@ const ALBUMS = {
     { name: "id", type: "bigint" },
     { name: "at", type: "bigint" },
     { name: "v", type: "bigint" },
+    { name: "note", type: "text" },
   ],
   partitionKey: ["id"],
   clusteringKey: ["at"],
@@ -38,6 +39,7 @@ function systemRow(table: string, partition: string, clustering: readonly object
 
 /** Schema and group map as coordinators write them: g1 has the lower half of all tokens, g2 the rest. */
 async function started(backend: "ring" | "memory" = "ring"): Promise<void> {
+  epochs.clear();
   ring = new MemoryRing({ size: backend === "ring" ? 3 : 1, backend });
   await ring.start();
   const token = (byte: number): object => ({ blobValue: Uint8Array.of(byte, 0, 0, 0, 0, 0, 0, 0) });
@@ -65,34 +67,56 @@ const ids = Array.from({ length: 64 }, (_, id) => id);
 const IN_G1 = ids.find(isOfG1)!;
 const IN_G2 = ids.find((id) => !isOfG1(id))!;
 
-/** Two rows of one commit, logged at a majority; no mark says that it is decided. */
-async function commit(seq: number): Promise<void> {
-  const images = [1, 2].map((at) => {
-    const columns = [{ column: "v", value: { kind: "bigint", value: BigInt(seq) } as const }];
-    return imageOf({ kind: "insert", key: keyOf(IN_G1, at), columns, timestampUs: timestampUsOf(BigInt(seq)) });
-  });
+/** The master of g1, as the log knows it. */
+interface Master {
+  readonly epoch: bigint;
+  readonly owner: string;
+}
+
+const FIRST: Master = { epoch: 1n, owner: "txn-1" };
+
+/** The whole row after an insert of `v` by the transaction with this number. */
+const inserted = (at: number, seq: number, note?: string): RowImage => {
+  const columns: ColumnWrite[] = [{ column: "v", value: { kind: "bigint", value: BigInt(seq) } }];
+  if (note !== undefined) columns.push({ column: "note", value: { kind: "text", value: note } });
+  return imageOf({ kind: "insert", key: keyOf(IN_G1, at), columns, timestampUs: timestampUsOf(BigInt(10 * seq)) });
+};
+
+/** Rows of one commit, two by default, logged at a majority; no mark says that it is decided. */
+async function commit(seq: number, images: readonly RowImage[] = [1, 2].map((at) => inserted(at, seq)), by: Master = FIRST): Promise<void> {
   const request = {
     group: "g1",
-    epoch: 1n,
-    owner: "txn-1",
+    ...by,
     seq: BigInt(seq),
-    previousEpoch: seq === 1 ? 0n : 1n,
-    timestampCeilingUs: 5n,
+    previousEpoch: epochs.get(seq - 1) ?? 0n,
+    timestampCeilingUs: BigInt(10 * seq + 5),
     content: Uint8Array.of(seq),
     rows: joinRows([encodeRowsPart(images)]),
   };
   const { result } = await ring.call<{ result: string }>(ring.nodes[0]!, "GroupLogService/Append", request, COORDINATOR);
   assert.equal(result, "logged");
+  epochs.set(seq, by.epoch);
 }
 
-const raise = (): Promise<object> =>
-  ring.call(ring.nodes[0]!, "GroupLogService/Raise", { group: "g1", epoch: 1n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
+/** Epochs of the entries. */
+const epochs = new Map<number, bigint>();
+
+async function raise(master: Master = FIRST): Promise<void> {
+  const request = { group: "g1", ...master, protocol: GROUP_LOG_PROTOCOL };
+  const { result } = await ring.call<{ result: string }>(ring.nodes[0]!, "GroupLogService/Raise", request, COORDINATOR);
+  assert.equal(result, "raised");
+}
 
 interface RowMessage {
-  readonly columns: readonly { readonly value: { readonly bigintValue: bigint } }[];
+  readonly columns: readonly {
+    readonly name: string;
+    readonly value: { readonly bigintValue: bigint };
+  }[];
 }
 
-const valuesOf = (rows: readonly (RowMessage | null)[]): unknown[] => rows.map((row) => row?.columns[0]!.value.bigintValue);
+const valuesOf = (rows: readonly (RowMessage | null)[]): unknown[] =>
+  rows.map((row) => row?.columns.find(({ name }) => name === "v")?.value.bigintValue);
+const columnsOf = (rows: readonly (RowMessage | null)[]): unknown[] => rows.map((row) => row?.columns.map(({ name }) => name).toSorted());
 
 async function read(node: number, keys: readonly object[], mode = "READ_MODE_ATOMIC"): Promise<unknown[]> {
   const answer = await ring.call<{ results: { row: RowMessage | null }[] }>(ring.nodes[node]!, "RowsService/Read", { keys, mode });
@@ -151,3 +175,103 @@ test("[TXD5] read mode ATOMIC: rows of two groups: GROUP_MISMATCH; no coordinato
   await started("memory");
   await assert.rejects(read(0, [wireKey(IN_G1, 1)]), { code: "UNIMPLEMENTED" });
 });
+
+/** Changes of row 1, as the log has them: the whole row after the commit. Columns of the row that is left, else none. */
+const CHANGES: Readonly<Record<string, { readonly row: (seq: number) => RowImage; readonly left: readonly string[] | undefined }>> = {
+  update: {
+    row: (seq) => {
+      const timestampUs = timestampUsOf(BigInt(10 * seq));
+      const columns: ColumnWrite[] = [{ column: "v", value: { kind: "bigint", value: BigInt(seq) } }];
+      return mergeImages(inserted(1, seq - 1, "old"), imageOf({ kind: "update", key: keyOf(IN_G1, 1), columns, timestampUs }));
+    },
+    left: ["note", "v"],
+  },
+  delete: {
+    row: (seq) => imageOf({ kind: "delete", key: keyOf(IN_G1, 1), timestampUs: timestampUsOf(BigInt(10 * seq)) }),
+    left: undefined,
+  },
+  "delete and insert": {
+    row: (seq) => {
+      const timestampUs = timestampUsOf(BigInt(10 * seq - 1));
+      return mergeImages(imageOf({ kind: "delete", key: keyOf(IN_G1, 1), timestampUs }), inserted(1, seq));
+    },
+    left: ["v"],
+  },
+};
+
+for (const [what, { row, left }] of Object.entries(CHANGES)) {
+  test(`[TXD5] read mode ATOMIC: ${what} of one row beside an insert of another, no mark says that it is decided: both or neither, at every node`, async () => {
+    await started();
+    await raise();
+    let seq = 0;
+    for (const node of [0, 1, 2]) {
+      for (const form of ["key", "range"] as const) {
+        const [before, after] = [(seq += 1), (seq += 1)];
+        await commit(before, [inserted(1, before, "old"), inserted(2, before)]);
+        await commit(after, [row(after), inserted(2, after)]);
+        const rows = await ring.clock.run(rowsOf(node, form));
+        assert.deepEqual(columnsOf(rows), left === undefined ? [["v"]] : [[...left], ["v"]], `${form} at node ${node}`);
+        assert.deepEqual([...new Set(valuesOf(rows))], [BigInt(after)], `${form} at node ${node}`);
+      }
+    }
+  });
+}
+
+/** Rows 1 and 2 that live. */
+async function rowsOf(node: number, form: "key" | "range", request: object = { mode: "READ_MODE_ATOMIC" }): Promise<RowMessage[]> {
+  if (form === "range") {
+    const range = { table: "albums", partition: [bigint(IN_G1)] };
+    return (await ring.begin<{ rows: RowMessage[] }>(ring.nodes[node]!, "RowsService/ReadRange", { range, ...request })).rows;
+  }
+  const keys = [wireKey(IN_G1, 1), wireKey(IN_G1, 2)];
+  const { results } = await ring.begin<{ results: { row: RowMessage | null }[] }>(ring.nodes[node]!, "RowsService/Read", {
+    keys,
+    ...request,
+  });
+  return results.flatMap((result) => result.row ?? []);
+}
+
+/** What happens between a commit and the read that must see it. */
+const MOVES: Readonly<Record<string, (node: number, epoch: bigint) => Promise<Master>>> = {
+  "another master takes over": async (_, epoch) => {
+    const next = { epoch, owner: `txn-${epoch}` };
+    await raise(next);
+    return next;
+  },
+  "the node that is read and the master begin anew": async (node, epoch) => {
+    await ring.halt(ring.nodes[node]!);
+    await ring.restart(ring.nodes[node]!);
+    // A master that begins anew is another incarnation.
+    const next = { epoch, owner: `txn-1 again ${epoch}` };
+    await raise(next);
+    return next;
+  },
+};
+
+for (const [what, move] of Object.entries(MOVES)) {
+  test(`[TXD5] [TX30] a commit is logged, no mark says that it is decided, ${what}: read at every node, atomic and after its token`, async () => {
+    await started();
+    await raise();
+    let [master, seq] = [FIRST, 0];
+    for (const node of [0, 1, 2]) {
+      for (const form of ["key", "range"] as const) {
+        for (const isAtomic of [true, false]) {
+          seq += 1;
+          const expected = [BigInt(seq), BigInt(seq)];
+          await commit(seq, undefined, master);
+          master = await move(node, master.epoch + 1n);
+          const own = {
+            mode: "READ_MODE_FAST",
+            after: [{ group: "g1", seq: BigInt(seq), timestampUs: BigInt(10 * seq) }],
+          };
+          const reading = rowsOf(node, form, isAtomic ? undefined : own);
+          // The tail again, under the epoch of the next master: only that decides it, and the reader waits for it.
+          await commit(seq, undefined, master);
+          assert.deepEqual(valuesOf(await ring.clock.run(reading)), expected, `${form} at node ${node}, atomic: ${isAtomic}`);
+          const later = rowsOf((node + 1) % 3, form, { mode: "READ_MODE_FAST" });
+          assert.deepEqual(valuesOf(await ring.clock.run(later)), expected, "no later read sees less");
+        }
+      }
+    }
+  });
+}
