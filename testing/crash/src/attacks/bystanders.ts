@@ -1,5 +1,5 @@
 // Honest users of each service while another party attacks: what was acknowledged to them must be there afterwards.
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
 import type { ConcordClient } from "@concord/client";
@@ -10,6 +10,8 @@ export type Served = (typeof SERVED)[number];
 
 const OPERATION_MS = 10_000;
 const PAUSE_MS = 100;
+/** Newest messages, one of which is sent again: of more than one partition, since one of them may be refused. */
+const REPEATED_OF = 8;
 export const BUCKET = "bystanders";
 const ENTITY = { table: "Counted", key: { id: 1n } };
 const TABLES = [
@@ -214,7 +216,8 @@ function messageUser(db: ConcordClient): User {
     lastError: "",
     async once() {
       const id = randomUUID();
-      const repeated = sent.at(-1);
+      const newest = sent.slice(-REPEATED_OF);
+      const repeated = newest.length === 0 ? undefined : newest[randomInt(newest.length)];
       const messages = [{ id, value: id }, ...(repeated === undefined ? [] : [{ id: repeated, value: repeated }])];
       await db.messages.ingest(messages, { timeoutMs: OPERATION_MS });
       sent.push(id);

@@ -24,6 +24,8 @@ interface Case {
   /** The part that is out, and the services that do not serve meanwhile; the others must. */
   readonly part?: "storage" | "objects" | "messages";
   readonly out: readonly Served[];
+  /** What /readyz says of a partition that is refused beside the part. */
+  readonly refused?: RegExp;
   /** Flags of `concord repair`; absent: it can prove nothing, and the files are put back, as from a backup. */
   readonly repair?: readonly string[];
 }
@@ -33,6 +35,27 @@ const inName = (): number => 3;
 const inMiddle = (bytes: Buffer): number => bytes.length >> 1;
 const FOOTER_BYTES = 48;
 const ROWS: readonly Served[] = ["storage-proxy", "txn-coordinator"];
+
+const TABLES_OF_ROWS: Harm = {
+  what: "tables of rows",
+  files: /^storage\/store\/\d+\.ldb$/,
+  at: (bytes) => bytes.length - FOOTER_BYTES - 6,
+};
+const JOURNAL_OF_OBJECTS: Case = {
+  harms: [{ what: "the journal of objects", files: /^objects\/metadata\/journal\/[^/]+\.journal$/, at: inHeader }],
+  part: "objects",
+  out: ["object-gateway"],
+};
+/** Partition 0 is refused, the dedup-worker serves the other partitions. */
+const OUTPUT_BESIDE_ROWS: Case = {
+  harms: [
+    TABLES_OF_ROWS,
+    { what: "the output of partition 0", files: /^messages\/log\/partition-0000\/output\/[^/]+\.journal$/, at: inHeader },
+  ],
+  part: "storage",
+  refused: /partition 0 /,
+  out: ROWS,
+};
 
 const MANIFEST_OF_ROWS: Case = {
   harms: [
@@ -57,22 +80,14 @@ const CASES: readonly Case[] = [
     part: "storage",
     out: ROWS,
   },
-  {
-    harms: [{ what: "tables of rows", files: /^storage\/store\/\d+\.ldb$/, at: (bytes) => bytes.length - FOOTER_BYTES - 6 }],
-    part: "storage",
-    out: ROWS,
-  },
+  { harms: [TABLES_OF_ROWS], part: "storage", out: ROWS },
   {
     harms: [{ what: "CURRENT of objects", files: /^objects\/metadata\/CURRENT$/, at: inName }],
     part: "objects",
     out: ["object-gateway"],
     repair: [],
   },
-  {
-    harms: [{ what: "the journal of objects", files: /^objects\/metadata\/journal\/[^/]+\.journal$/, at: inHeader }],
-    part: "objects",
-    out: ["object-gateway"],
-  },
+  JOURNAL_OF_OBJECTS,
   {
     harms: [{ what: "the checkpoint of meta", files: /^messages\/meta\/checkpoint$/, at: inMiddle }],
     part: "messages",
@@ -112,12 +127,12 @@ async function page({ adminAddress }: Target, path: string): Promise<string> {
 }
 
 /** Waits until /readyz says 503 because of what is out; then /parts must name the damaged part and no other. */
-async function judgePages(target: Target, what: string, { part }: Case): Promise<void> {
+async function judgePages(target: Target, what: string, { part, refused = /^/ }: Case): Promise<void> {
   const expected = part === undefined ? /^503 [^]*partition/ : new RegExp(`^503 [^]*${part} is out`);
   const signal = AbortSignal.timeout(OUT_MS_MAX);
   for (;;) {
     const text = await page(target, "readyz");
-    if (expected.test(text)) break;
+    if (expected.test(text) && refused.test(text)) break;
     if (signal.aborted) return target.fail(`/readyz does not name ${what}, which is damaged: ${text}`);
     await sleep(LOOK_MS);
   }
@@ -160,10 +175,12 @@ export const damagedPart: Attack = {
   name: "damaged-part",
   symptom,
   isShort: true,
-  run: (target) => attackOne(target, MANIFEST_OF_ROWS),
+  async run(target) {
+    for (const one of [MANIFEST_OF_ROWS, JOURNAL_OF_OBJECTS, OUTPUT_BESIDE_ROWS]) await attackOne(target, one);
+  },
 };
 
-/** Two starts a kind: longer than the short form has. */
+/** All kinds, two starts each: longer than the short form has. */
 export const damagedParts: Attack = {
   name: "damaged-parts",
   symptom,
