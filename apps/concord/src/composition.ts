@@ -83,6 +83,7 @@ export function composeConcord(config: ConcordConfig, options: ConcordOptions): 
       authenticator: tokenAuthenticator(tokensOf(config)),
       address: config.listenAddress,
       reflection: config.reflection,
+      ...(options.environment.stopProgress === undefined ? {} : { stopProgress: options.environment.stopProgress }),
     },
     closeGraceMs: config.drainGraceMs * DRAIN_SHARES.connections,
   });

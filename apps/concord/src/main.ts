@@ -34,4 +34,13 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   return program;
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: program.failed, start });
+await runMain({
+  process,
+  clock: nodeClock,
+  log,
+  build: { ...build },
+  config,
+  progress: program.stopProgress,
+  failed: program.failed,
+  start,
+});

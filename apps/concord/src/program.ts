@@ -10,7 +10,7 @@ import {
 } from "@concord/adapter-node-runtime";
 import { watchTls, type Build } from "@concord/config";
 import { grpcTransport } from "@concord/rpc";
-import { connectionLimits, type ConcordError, type Log } from "@concord/runtime";
+import { connectionLimits, type ConcordError, type Log, type StopProgress } from "@concord/runtime";
 import { createMetrics, startAdmin, startTracing, type Admin } from "@concord/telemetry";
 import { composeConcord } from "./composition.ts";
 import type { ConcordConfig } from "./config.ts";
@@ -39,6 +39,8 @@ export interface Program {
    * says so.
    */
   start(isLeaving?: () => boolean): Promise<ProgramAddresses>;
+  /** Names what the stop waits for. */
+  readonly stopProgress: StopProgress;
   /** Drains, then closes. Never rejects; a second call waits for the first. */
   stop(): Promise<void>;
 }
@@ -81,11 +83,11 @@ export function openProgram(config: ConcordConfig, options: ProgramOptions): Pro
   const stop = async (): Promise<void> => {
     tls.close();
     await service.stop();
-    await tracing.close();
-    await admin?.close();
+    await environment.stopProgress.inOrder({ traces: () => tracing.close(), "the admin port": async () => admin?.close() });
   };
   return {
     failed: failed.promise,
+    stopProgress: environment.stopProgress,
     start: async (isLeaving = () => false) => {
       isStopping = isLeaving;
       for (const folder of [config.dataFolder, config.dataStoreFolder, config.logFolder])

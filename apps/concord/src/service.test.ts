@@ -29,6 +29,25 @@ const client = (node: MemoryNode, address: string): Promise<ConcordClient> =>
 const send = ({ messages }: ConcordClient, id: string): Promise<string> =>
   messages.ingest([{ id, value: id }], { timeoutMs: 20_000 }).then(([result]) => result!.verdict);
 
+test("[OPS2] node: a stop whose store of rows does not close: what it waits for is named, part and store, and nothing else", async () => {
+  const node = new MemoryNode(memoryConfig(), network());
+  await node.start();
+  const store = node.store("storage");
+  const close = store.close.bind(store);
+  const stuck = Promise.withResolvers<void>();
+  store.close = () => stuck.promise.then(close);
+  const stopped = node.stop();
+  const { stopProgress } = node.environment;
+  const expected = ["the part storage", "the store of rows"];
+  try {
+    await until(() => stopProgress!.current.join() === expected.join(), "only the store of rows is waited for");
+  } finally {
+    stuck.resolve();
+  }
+  await stopped;
+  assert.deepEqual(stopProgress!.current, []);
+});
+
 test("[OPS6] node: the store of the rows fails: messages and S3 serve on, calls and health say what is out, it comes back by itself", async (t) => {
   const node = new MemoryNode(memoryConfig(), network());
   t.after(() => node.stop());

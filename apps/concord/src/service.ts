@@ -1,5 +1,5 @@
 import { startSharedHost, type HostOptions, type Part, type Service, type SharedHost } from "@concord/rpc";
-import { assert, ConcordError, type Log } from "@concord/runtime";
+import { assert, ConcordError, StopProgress, type Log } from "@concord/runtime";
 import { PART_NAMES, type PartName } from "./part-configs.ts";
 import type { StandingHttp } from "./standing-http.ts";
 import type { Address, PartState, SupervisedPart } from "./supervised-part.ts";
@@ -129,12 +129,18 @@ export class ConcordService {
 
   async #stop(): Promise<void> {
     const { storage, transactions, objects, messages } = this.#options.parts;
-    const { s3, closeGraceMs } = this.#options;
+    const { s3, closeGraceMs, host: options } = this.#options;
+    const { stopProgress = new StopProgress() } = options;
     s3.ending();
-    await Promise.all([objects.stop(), messages.stop()]);
-    await s3.close(closeGraceMs);
-    await transactions.stop();
-    await storage.stop();
+    await Promise.all([
+      stopProgress.during("the part objects", () => objects.stop()),
+      stopProgress.during("the part messages", () => messages.stop()),
+    ]);
+    await stopProgress.inOrder({
+      "S3 connections": () => s3.close(closeGraceMs),
+      "the part transactions": () => transactions.stop(),
+      "the part storage": () => storage.stop(),
+    });
     const host = await this.#host?.catch(() => undefined);
     await host?.close(closeGraceMs);
   }

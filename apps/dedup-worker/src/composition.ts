@@ -74,7 +74,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWork
   const { environment } = options;
   const reserve = new SpaceReserve(options.disk, config.reserveBytes);
   const host = { ...options, disk: lendingDisk({ disk: options.disk, reserve, log: environment.log }) };
-  const { clock, log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
+  const { log, transport, checksum, startWaits = new StartWaits(environment) } = environment;
   const workerToken = config.workerToken ?? config.peerToken;
   const ofWorkers = config.workerToken === undefined ? [] : [{ role: "peer", token: config.workerToken } as const];
   const authenticator = tokenAuthenticator([...tokensOf(config), ...ofWorkers]);
@@ -106,15 +106,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWork
       const context = contextOf({ environment, peers, sources, list: () => shared!.opened }, store);
       return [...defineServices(context, authenticator, isShared), ...(beats()?.services ?? [])];
     },
-    host: {
-      transport,
-      clock,
-      log,
-      metrics: environment.metrics,
-      authenticator,
-      address: config.listenAddress,
-      reflection: config.reflection,
-    },
+    host: { ...environment, authenticator, address: config.listenAddress, reflection: config.reflection },
     openMeta: async () => {
       await space.open();
       // Opening it takes the lock: one process at a time has the data folder.
@@ -233,6 +225,7 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
     log,
     metrics,
     windowMaxAgeMs: config.windowMaxAgeMs,
+    ...(environment.stopProgress === undefined ? {} : { stopProgress: environment.stopProgress }),
   });
   const place = placer({ partitions: config.partitions, source, missingId: config.missingId, guids: guidsOf(config, environment, meta) });
   const forward: Forward = async (address, passed, acknowledge, source, budget) => {

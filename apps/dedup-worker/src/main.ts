@@ -76,11 +76,21 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   await service.start();
   return {
     stop: () =>
-      service
-        .stop()
-        .then(() => tracing.close())
-        .then(() => admin.close()),
+      environment.stopProgress.inOrder({
+        "the worker": () => service.stop(),
+        traces: () => tracing.close(),
+        "the admin port": () => admin.close(),
+      }),
   };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, failed: failed.promise, start });
+await runMain({
+  process,
+  clock: nodeClock,
+  log,
+  build: { ...build },
+  config,
+  progress: environment.stopProgress,
+  failed: failed.promise,
+  start,
+});

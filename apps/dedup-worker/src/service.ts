@@ -1,6 +1,6 @@
 import type { KeyValue, MessageLog } from "@concord/ports";
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
-import { assert, ConcordError, type Log, type StartWaits } from "@concord/runtime";
+import { assert, ConcordError, StopProgress, type Log, type StartWaits } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { Context } from "./context.ts";
@@ -49,6 +49,7 @@ type State =
 export class DedupWorkerService implements Part<{ readonly address: string }> {
   readonly #options: DedupWorkerServiceOptions;
   readonly #stopping = new AbortController();
+  readonly #progress: StopProgress;
   #state: State = { kind: "new" };
   #opened: Promise<readonly Service[]> | undefined;
   #served: Promise<{ readonly address: string }> | undefined;
@@ -56,6 +57,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
 
   constructor(options: DedupWorkerServiceOptions) {
     this.#options = options;
+    this.#progress = options.host.stopProgress ?? new StopProgress();
   }
 
   /** Serving, and no partition has stopped. */
@@ -128,8 +130,10 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
   async #stop(): Promise<void> {
     // A rebuild can take long; the start ends when its partitions stop.
     if (this.#state.kind === "starting") await this.#state.store.partitions.stop();
-    await this.#opened?.catch(() => undefined);
-    await this.#served?.catch(() => undefined);
+    await this.#progress.during("the start of the worker", async () => {
+      await this.#opened?.catch(() => undefined);
+      await this.#served?.catch(() => undefined);
+    });
     await this.#close();
   }
 
@@ -148,7 +152,10 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     if (state.kind === "starting" || state.kind === "serving") await state.store.partitions.stop();
     this.#state = { kind: "stopped" };
     this.#options.close();
-    for (const open of state.opened) await open.close().catch(() => this.#options.log.warn("a store did not close well"));
+    for (const open of state.opened)
+      await this.#progress
+        .during("the logs and stores of messages", () => open.close())
+        .catch(() => this.#options.log.warn("a store did not close well"));
   }
 
   #store(): Store {

@@ -6,6 +6,7 @@ import {
   lendingDisk,
   SpaceGuard,
   SpaceReserve,
+  StopProgress,
   ConcordError,
   type Clock,
   type Environment,
@@ -37,18 +38,19 @@ import type { ObjectGatewayOptions } from "./options.ts";
 /** With metadata.ts and object-data.ts the only place that knows the adapters of an object-gateway. */
 export function composeObjectGateway(config: ObjectGatewayConfig, options: ObjectGatewayOptions): ObjectGatewayService {
   const { environment } = options;
-  const { clock, random, log, metrics, transport, failpoint, tracer } = environment;
+  const { clock, random, log, metrics, transport, failpoint, tracer, stopProgress = new StopProgress() } = environment;
   const { region, domain, websiteDomain, listenAddress: address, reflection, drainGraceMs } = config;
   const users = new Users({ config, readFile: options.readFile, clock, log });
   const verifier = createVerifier({ region, credential: (accessKey) => users.credential(accessKey) });
   const authenticator = tokenAuthenticator(tokensOf(config));
   return new ObjectGatewayService({
     log,
+    stopProgress,
     drainGraceMs,
     region,
     open: (httpAddress, signal) => openGateway(config, options, users, httpAddress, signal),
     services: (admin) => defineServices(environment, authenticator, () => adminOf(admin, options)),
-    host: { transport, clock, log, metrics, authenticator, address, reflection },
+    host: { transport, clock, log, metrics, authenticator, address, reflection, stopProgress },
     handler: (context) => s3Handler({ clock, random, log, metrics, failpoint, tracer, verifier, domain, websiteDomain, context }),
     serveHttp: (handler) => options.http.serve(config.httpAddress, handler),
   });

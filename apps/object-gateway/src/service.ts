@@ -1,5 +1,5 @@
 import { startAlone, type HostOptions, type Part, type Service, type ServiceHost } from "@concord/rpc";
-import { assert, ConcordError, type HttpHandler, type HttpListener, type Log } from "@concord/runtime";
+import { assert, ConcordError, type HttpHandler, type HttpListener, type Log, type StopProgress } from "@concord/runtime";
 import { bucketFolder, type BucketFolder } from "./direct-bucket.ts";
 import type { Context } from "./http/context.ts";
 import type { ObjectAdmin } from "./rpc/object-admin.ts";
@@ -16,6 +16,7 @@ export interface OpenedGateway {
 
 export interface ObjectGatewayServiceOptions {
   readonly log: Log;
+  readonly stopProgress: StopProgress;
   readonly drainGraceMs: number;
   /** Of buckets that parts of this process make. */
   readonly region: string;
@@ -124,10 +125,12 @@ export class ObjectGatewayService implements Part<Addresses> {
       this.#state = { kind: "stopped" };
       return;
     }
-    const { drainGraceMs } = this.#options;
-    await Promise.all([state.http?.drain(drainGraceMs), state.host.drain(drainGraceMs)]);
+    const { drainGraceMs, stopProgress } = this.#options;
+    const { http, host, gateway } = state;
+    const drained = stopProgress.during("S3 requests in flight", async () => http?.drain(drainGraceMs));
+    await Promise.all([drained, host.drain(drainGraceMs)]);
     this.#state = { kind: "stopped" };
-    await state.gateway?.close();
+    await stopProgress.during("uploads to be resolved, the journal and stores of objects", async () => gateway?.close());
   }
 
   #serving(): OpenedGateway {

@@ -58,11 +58,12 @@ async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Run
   await service.start();
   return {
     stop: () =>
-      service
-        .stop()
-        .then(() => tracing.close())
-        .then(() => admin.close()),
+      environment.stopProgress.inOrder({
+        "the storage-proxy": () => service.stop(),
+        traces: () => tracing.close(),
+        "the admin port": () => admin.close(),
+      }),
   };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, progress: environment.stopProgress, start });

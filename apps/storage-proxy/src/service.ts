@@ -1,5 +1,5 @@
 import { startAlone, type Authenticator, type Part, type Service, type ServiceHost } from "@concord/rpc";
-import { assert, ConcordError, WRITES_TAKEN, type Writes } from "@concord/runtime";
+import { assert, ConcordError, StopProgress, WRITES_TAKEN, type Writes } from "@concord/runtime";
 import type { BackendOptions, OpenBackend, OpenedBackend } from "./backend-definition.ts";
 import type { StorageProxyConfig } from "./config.ts";
 import { createContext, type Context, type Serving } from "./context.ts";
@@ -127,13 +127,14 @@ export class StorageProxyService implements Part<{ readonly address: string }> {
   }
 
   async #stop(): Promise<void> {
+    const { stopProgress = new StopProgress() } = this.#options.environment;
     // A backend that is being opened is closed once it is open.
-    await this.#opened?.catch(() => undefined);
+    await stopProgress.during("the opening of the store of rows", async () => this.#opened?.catch(() => undefined));
     const state = this.#state;
     if ("host" in state) await state.host.drain(this.#options.config.drainGraceMs);
     this.#state = { kind: "stopped" };
     if (state.kind === "serving") state.retention.stop();
-    if ("opened" in state) await state.opened.backend.stop();
+    if ("opened" in state) await stopProgress.during("the store of rows", () => state.opened.backend.stop());
   }
 
   #context(): Context {

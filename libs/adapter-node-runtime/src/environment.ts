@@ -1,5 +1,15 @@
 import { crc32 } from "@concord/checksums";
-import { StartWaits, Tasks, type Checksum, type Environment, type Log, type Metrics, type Tracer, type Transport } from "@concord/runtime";
+import {
+  StartWaits,
+  StopProgress,
+  Tasks,
+  type Checksum,
+  type Environment,
+  type Log,
+  type Metrics,
+  type Tracer,
+  type Transport,
+} from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
 import { nodeRandom } from "./random.ts";
@@ -18,6 +28,7 @@ export interface NodeEnvironmentOptions {
 
 export interface NodeEnvironment extends Environment {
   readonly startWaits: StartWaits;
+  readonly stopProgress: StopProgress;
   readonly tasks: Tasks;
 }
 
@@ -32,6 +43,7 @@ export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironmen
     log,
     metrics,
     startWaits: new StartWaits({ clock: nodeClock, log }),
+    stopProgress: new StopProgress(),
     tasks: new Tasks(),
     failpoint: nodeFailpoint(env),
     tracer,

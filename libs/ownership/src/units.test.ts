@@ -374,3 +374,16 @@ test("[TX17] confirm: while the unit is another's the log is asked again and aga
   assert.equal(member.kind("u"), "serving");
   await member.stop();
 });
+
+test("[OPS2] stop: each unit that is not closed yet is named; one that closes is progress", async () => {
+  const member = await new TestMember({ holds: ["drain"] }).start("w");
+  await member.about("a", "gone");
+  const stopped = member.units.stop();
+  await settled();
+  const { mark, current } = member.stopProgress;
+  assert.deepEqual(current, ["unit w"]);
+  member.tenures[0]!.drained.resolve();
+  await stopped;
+  assert.deepEqual(member.stopProgress.current, []);
+  assert.notEqual(member.stopProgress.mark, mark);
+});

@@ -1,6 +1,6 @@
 // The units that one member serves: taken, kept, handed over and ended by the table of the README (I8). None of it is needed for safety: the epoch
 // in the log is (TXD1, DDD4).
-import { assert, ConcordError, sleep, toConcordError, unreachable, type Clock, type Log } from "@concord/runtime";
+import { assert, ConcordError, sleep, StopProgress, toConcordError, unreachable, type Clock, type Log } from "@concord/runtime";
 import { tenureDecision, type TenureWaits } from "./hand-over.ts";
 import { UNIT_POLL_MS } from "./limits.ts";
 import type { Owners } from "./owners.ts";
@@ -43,6 +43,8 @@ export interface UnitsOptions<U extends Unit> {
   readonly noun: string;
   readonly clock: Clock;
   readonly log: Log;
+  /** Names the units that a stop waits for. */
+  readonly stopProgress?: StopProgress;
   /** The unit serves, or does again after a loss of this member. */
   readonly onServing?: (name: string) => void;
 }
@@ -73,11 +75,13 @@ const CLOSED = { kind: "closed" } as const;
 export class Units<U extends Unit> {
   readonly #options: UnitsOptions<U>;
   readonly #held = new Map<string, Held<U>>();
+  readonly #progress: StopProgress;
   #isStopped = false;
   #changed = Promise.withResolvers<void>();
 
   constructor(options: UnitsOptions<U>) {
     this.#options = options;
+    this.#progress = options.stopProgress ?? new StopProgress();
   }
 
   /** Receives verdicts about the members from now on. Rejects when it cannot. */
@@ -191,19 +195,25 @@ export class Units<U extends Unit> {
     for (const held of this.#held.values()) this.#look(held);
     this.wake();
     const answered = others.map((member) => this.#untilAnswered(member, peers.leave(member.address, graceMs)));
-    await this.#within(Promise.all(answered), graceMs);
+    await this.#progress.during(
+      () => `${this.#options.noun}s to be handed over: ${this.served}`,
+      () => this.#within(Promise.all(answered), graceMs),
+    );
   }
 
   /** Ends what is in flight in order, at once after `graceMs`. Then the others find this one gone. Never rejects. */
   async stop(graceMs = Number.POSITIVE_INFINITY): Promise<void> {
-    const { log, owners } = this.#options;
+    const { log, noun, owners } = this.#options;
     this.#isStopped = true;
     this.wake();
     const held = [...this.#held.values()];
     for (const { look } of held) look?.cancel();
-    const isDrained = await this.#within(Promise.all(held.map((one) => this.#leave(one, 0))), graceMs);
+    const left = held.map((one) => this.#progress.during(`${noun} ${one.name}`, () => this.#leave(one, 0)));
+    const isDrained = await this.#within(Promise.all(left), graceMs);
     if (!isDrained) await Promise.all(this.own.map((unit) => unit.stop()));
-    await owners.stop().catch((thrown: unknown) => log.warn("the membership did not stop well", { reason: String(thrown) }));
+    await this.#progress
+      .during("the membership", () => owners.stop())
+      .catch((thrown: unknown) => log.warn("the membership did not stop well", { reason: String(thrown) }));
   }
 
   #ownersChanged(isNewList: boolean): void {

@@ -1,5 +1,14 @@
 /** What every server process does around its services: serve them with health and reflection, and drain on a signal. */
-import { runningTimer, type Clock, type Listener, type Log, type Metrics, type ServedMethod, type Transport } from "@concord/runtime";
+import {
+  runningTimer,
+  StopProgress,
+  type Clock,
+  type Listener,
+  type Log,
+  type Metrics,
+  type ServedMethod,
+  type Transport,
+} from "@concord/runtime";
 import type { Authenticator } from "./auth.ts";
 import { healthMethods } from "./health.ts";
 import { reflectionMethods } from "./reflection.ts";
@@ -42,6 +51,8 @@ export interface HostOptions {
   readonly metrics: Metrics;
   /** Of those who may ask reflection. */
   readonly authenticator: Authenticator;
+  /** Names the calls and connections that a drain waits for. */
+  readonly stopProgress?: StopProgress;
   /** Off for a server that should not describe itself. */
   readonly reflection?: boolean;
 }
@@ -53,7 +64,7 @@ export async function startHost(options: HostOptions): Promise<ServiceHost> {
   return hostOf(services, listener.address, async (graceMs) => {
     const endsAtMs = clock.monotonicMs() + graceMs;
     await drainServices(options, services, graceMs);
-    await listener.drain(Math.max(graceMs * (1 - DRAIN_CALLS_SHARE), endsAtMs - clock.monotonicMs()));
+    await drainListener(options, listener, Math.max(graceMs * (1 - DRAIN_CALLS_SHARE), endsAtMs - clock.monotonicMs()));
     log.info("drained", { address: listener.address });
   });
 }
@@ -65,7 +76,7 @@ export async function startSharedHost(options: HostOptions): Promise<SharedHost>
     address: listener.address,
     hostOf: (services) => hostOf(services, listener.address, (graceMs) => drainServices(options, services, graceMs)),
     close: async (graceMs) => {
-      await listener.drain(graceMs);
+      await drainListener(options, listener, graceMs);
       options.log.info("drained", { address: listener.address });
     },
   };
@@ -98,13 +109,22 @@ function hostOf(services: readonly Service[], address: string, drain: (graceMs: 
   };
 }
 
-async function drainServices({ clock, log }: HostOptions, services: readonly Service[], graceMs: number): Promise<void> {
+async function drainServices(options: HostOptions, services: readonly Service[], graceMs: number): Promise<void> {
+  const { clock, log, stopProgress = new StopProgress() } = options;
   for (const service of services) service.setState("draining");
   const calls = Promise.all(services.map((service) => service.whenDrained()));
   const late = Promise.withResolvers<void>();
   const timer = runningTimer(clock, graceMs * DRAIN_CALLS_SHARE, late.resolve);
-  await Promise.race([calls, late.promise]);
+  const inFlight = (): number => services.reduce((sum, service) => sum + service.inFlight, 0);
+  await stopProgress.during(
+    () => `gRPC calls in flight: ${inFlight()}`,
+    () => Promise.race([calls, late.promise]),
+  );
   timer.cancel();
-  const cut = services.reduce((sum, service) => sum + service.inFlight, 0);
+  const cut = inFlight();
   if (cut > 0) log.warn("drain: calls are cut off", { calls: cut });
+}
+
+function drainListener({ stopProgress = new StopProgress() }: HostOptions, listener: Listener, graceMs: number): Promise<void> {
+  return stopProgress.during(`gRPC connections at ${listener.address}`, () => listener.drain(graceMs));
 }

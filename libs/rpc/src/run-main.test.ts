@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { EventEmitter } from "node:events";
 import { test } from "node:test";
-import { silentLog, type Log, type Timer } from "@concord/runtime";
+import { silentLog, StopProgress, type Log, type Timer } from "@concord/runtime";
 import { runMain, STOP_MARGIN_MS, type MainOptions, type Running } from "./run-main.ts";
 import { ManualClock } from "./test/echo.ts";
 
@@ -23,8 +23,9 @@ function begin(
   {
     lameDuckMs = 0,
     clock = new ManualClock(),
+    progress = new StopProgress(),
     ...options
-  }: Partial<Pick<MainOptions, "failed">> & { readonly lameDuckMs?: number; readonly clock?: ManualClock } = {},
+  }: Partial<Pick<MainOptions, "failed" | "progress">> & { readonly lameDuckMs?: number; readonly clock?: ManualClock } = {},
 ): {
   clock: ManualClock;
   lines: unknown[];
@@ -34,7 +35,8 @@ function begin(
 } {
   const fake = process();
   const lines: unknown[] = [];
-  const log: Log = { ...silentLog, info: (message, fields) => void lines.push([message, fields]) };
+  const write = (message: string, fields?: object): void => void lines.push([message, fields]);
+  const log: Log = { ...silentLog, info: write, error: write };
   void runMain({
     process: fake,
     clock,
@@ -42,6 +44,7 @@ function begin(
     build: { version: "0.1.0" },
     config: { drainGraceMs: DRAIN_GRACE_MS, lameDuckMs },
     start,
+    progress,
     ...options,
   });
   return { clock, lines, exits: fake.exits, masks: fake.masks, emit: (event, detail) => void fake.emit(event, detail) };
@@ -165,6 +168,63 @@ test("[OPS2] main: a stop on a machine on which the process hardly runs: it has 
   hangs.emit("SIGTERM");
   await hangs.clock.advance(4 * (DRAIN_GRACE_MS + STOP_MARGIN_MS) + 2_000);
   assert.deepEqual(hangs.exits, [1]);
+});
+
+const WINDOW_MS = DRAIN_GRACE_MS + STOP_MARGIN_MS;
+const GAVE_UP = "did not stop in time";
+
+test("[OPS2] main: a slow stop that makes progress: never cut off, whatever time it takes; once it is stuck it is, and the log names its wait", async () => {
+  const progress = new StopProgress();
+  const parts = Array.from({ length: 20 }, () => Promise.withResolvers<void>());
+  const steps = Object.fromEntries(parts.map(({ promise }, at) => [`part ${at}`, () => promise]));
+  const main = begin(() => Promise.resolve({ stop: () => progress.inOrder(steps) }), { progress });
+  await main.clock.settle();
+  main.emit("SIGTERM");
+  for (const { resolve } of parts.slice(0, -1)) {
+    await main.clock.advance(WINDOW_MS - 1_000);
+    assert.deepEqual(main.exits, []);
+    resolve();
+    await main.clock.settle();
+  }
+  await main.clock.advance(WINDOW_MS - 1_000);
+  assert.deepEqual(main.exits, []);
+  await main.clock.advance(2_000);
+  assert.deepEqual(main.exits, [1]);
+  assert.deepEqual(main.lines.at(-1), [GAVE_UP, { withoutProgressMs: WINDOW_MS, waitsFor: "part 19" }]);
+});
+
+test("[OPS2] main: calls that end one by one are progress; the same number for the whole window is none", async () => {
+  const progress = new StopProgress();
+  let calls = 9;
+  const stop = (): Promise<void> =>
+    progress.during(
+      () => `calls in flight: ${calls}`,
+      () => new Promise(() => undefined),
+    );
+  const main = begin(() => Promise.resolve({ stop }), { progress });
+  await main.clock.settle();
+  main.emit("SIGTERM");
+  for (; calls > 1; calls -= 1) await main.clock.advance(WINDOW_MS - 1_000);
+  assert.deepEqual(main.exits, []);
+  await main.clock.advance(WINDOW_MS + 1_000);
+  assert.deepEqual(main.exits, [1]);
+  assert.deepEqual(main.lines.at(-1), [GAVE_UP, { withoutProgressMs: WINDOW_MS, waitsFor: "calls in flight: 1" }]);
+});
+
+test("[OPS2] main: a slow stop on a machine on which the process hardly runs: progress within four times the window is enough", async () => {
+  const progress = new StopProgress();
+  const parts = [1, 2, 3].map(() => Promise.withResolvers<void>());
+  const steps = Object.fromEntries(parts.map(({ promise }, at) => [`part ${at}`, () => promise]));
+  const main = begin(() => Promise.resolve({ stop: () => progress.inOrder(steps) }), { progress, clock: new LateClock() });
+  await main.clock.settle();
+  main.emit("SIGTERM");
+  for (const { resolve } of parts) {
+    await main.clock.advance(3 * WINDOW_MS);
+    assert.deepEqual(main.exits, []);
+    resolve();
+    await main.clock.settle();
+  }
+  assert.deepEqual(main.exits, [0]);
 });
 
 test("[OPS6] main: a failed start, an uncaught exception, an unhandled rejection: exits with 1", async () => {

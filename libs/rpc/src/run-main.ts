@@ -1,8 +1,10 @@
 /** The frame of every server process: start, run until a signal, stop in time, exit with the right code. */
-import { runningTimer, type Clock, type Log, type LogFields } from "@concord/runtime";
+import { runningTimer, type Clock, type Log, type LogFields, type StopProgress, type Timer } from "@concord/runtime";
 
-/** A process that has not stopped this long after its grace is over exits; time without a processor does not count. */
+/** A process whose stop makes no progress for this long and its grace exits; time without a processor counts a quarter. */
 export const STOP_MARGIN_MS = 5_000;
+/** How often the progress is looked at. */
+const PROGRESS_EVERY_MS = 1_000;
 
 /** Files that a server makes are its user's alone: folders 0700, files 0600. */
 const PRIVATE_UMASK = 0o077;
@@ -31,6 +33,8 @@ export interface MainOptions {
     /** How long calls in flight may take after that. */
     readonly drainGraceMs: number;
   };
+  /** Names what the stop waits for. */
+  readonly progress: StopProgress;
   /** Rejects when the program cannot go on, at whatever time: it then stops as after a signal and exits with 1. */
   readonly failed?: Promise<never>;
   /**
@@ -42,8 +46,8 @@ export interface MainOptions {
 
 /**
  * Runs `start`; SIGTERM or SIGINT stops what it returned, after `lameDuckMs`, and exits with 0, also when the signal comes during the start; a
- * start that then rejects has stopped. A second
- * signal or the backstop exits with 1 at once, as does a failed start, an uncaught exception or an unhandled rejection.
+ * start that then rejects has stopped. A second signal exits with 1 at once, as does a stop without progress, a failed start, an uncaught exception
+ * or an unhandled rejection.
  */
 export async function runMain(options: MainOptions): Promise<void> {
   const { process, clock, log, build, config } = options;
@@ -53,11 +57,7 @@ export async function runMain(options: MainOptions): Promise<void> {
   let signals = 0;
   let exitCode = 0;
   const stop = (): void => {
-    const backstopMs = config.drainGraceMs + STOP_MARGIN_MS;
-    runningTimer(clock, backstopMs, () => {
-      log.error("did not stop in time", { backstopMs });
-      process.exit(1);
-    });
+    whenStuck(options, () => process.exit(1));
     stopping.abort();
   };
   const onSignal = (signal: unknown): void => {
@@ -87,6 +87,36 @@ export async function runMain(options: MainOptions): Promise<void> {
   } catch (thrown) {
     onCrash(thrown);
   }
+}
+
+/** Calls `giveUp`, and logs what is waited for, once the stop has made no progress for the grace and the margin. */
+function whenStuck({ clock, log, config, progress }: MainOptions, giveUp: () => void): void {
+  const limitMs = config.drainGraceMs + STOP_MARGIN_MS;
+  let { mark } = progress;
+  const begin = (): Timer => runningTimer(clock, limitMs, late);
+  const moved = (): boolean => {
+    const before = mark;
+    ({ mark } = progress);
+    return mark !== before;
+  };
+  const late = (): void => {
+    if (moved()) {
+      limit = begin();
+      return;
+    }
+    const waitsFor = progress.current.join("; ") || "the rest of the stop";
+    log.error("did not stop in time", { withoutProgressMs: limitMs, waitsFor });
+    giveUp();
+  };
+  let limit = begin();
+  const look = (): void => {
+    if (moved()) {
+      limit.cancel();
+      limit = begin();
+    }
+    clock.setTimer(PROGRESS_EVERY_MS, look);
+  };
+  clock.setTimer(PROGRESS_EVERY_MS, look);
 }
 
 /** Undefined: the start gave up because of the signal. */

@@ -2,6 +2,7 @@ import type { Clock } from "./clock.ts";
 import type { Log, Metrics } from "./observe.ts";
 import type { Random } from "./random.ts";
 import type { StartWaits } from "./start-waits.ts";
+import type { StopProgress } from "./stop-progress.ts";
 import type { Tasks } from "./task.ts";
 import type { Tracer } from "./trace.ts";
 import type { Transport } from "./transport.ts";
@@ -21,6 +22,8 @@ export interface Environment {
   readonly tracer?: Tracer | undefined;
   /** What the start waits for, shown by /readyz. Left out: it is logged only. */
   readonly startWaits?: StartWaits;
+  /** What the stop waits for, and whether it gets further: the process waits for it. Left out: it is not shown. */
+  readonly stopProgress?: StopProgress;
   /** What runs in the background, shown by the admin page /tasks. Left out: it is not listed. */
   readonly tasks?: Tasks;
   /**

@@ -61,6 +61,7 @@ export {
   type Seq,
   type TimestampUs,
 } from "./protocol-numbers.ts";
+export { StopProgress } from "./stop-progress.ts";
 export { isLoopback } from "./loopback.ts";
 export { lendingDisk, type LendingDiskOptions } from "./lending-disk.ts";
 export { silentLog, silentMetrics, type Log, type LogFields, type MetricDefinition, type Metrics } from "./observe.ts";

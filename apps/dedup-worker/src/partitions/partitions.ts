@@ -1,7 +1,7 @@
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
 import { Units, type HandOverPeers, type ListedMember, type Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
-import { assert, ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { assert, ConcordError, toConcordError, type Clock, type Log, type Metrics, type StopProgress, type Timer } from "@concord/runtime";
 import { GAUGE_INTERVAL_MS, UNIT_TIMES } from "../limits.ts";
 import { partitionOfUnit, unitOf } from "../store/worker-list.ts";
 import { InputWatch } from "./input-watch.ts";
@@ -22,6 +22,8 @@ export interface PartitionsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Names the partitions that a stop waits for. */
+  readonly stopProgress?: StopProgress;
   /** How far back windows are to reach; 0: no time is promised. */
   readonly windowMaxAgeMs: number;
 }

@@ -10,7 +10,7 @@ import {
   type StorageBackend,
   type WriteMark,
 } from "@concord/ports";
-import { assert, ConcordError, StartWaits, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, StartWaits, StopProgress, toConcordError } from "@concord/runtime";
 import { copyLagging, formRing, rejoinRing, type FormationOptions } from "./formation/form-ring.ts";
 import { hasAllRows, writeMarker } from "./formation/marker.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
@@ -220,9 +220,10 @@ export class RingBackend implements StorageBackend {
   async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer, tombstones, plainCollector }: RingNode): Promise<void> {
     const { log } = this.#options.environment;
     const repairs = [antiEntropy.stop(), healer.stop(), tombstones.stop(), plainCollector.stop()];
-    await Promise.all([executor.stop(), rows.whenWritten(), ...repairs]);
-    const entries = await replay.drain().catch(() => undefined);
-    await hintDelivery.stop();
+    const { stopProgress = new StopProgress() } = this.#options.environment;
+    await stopProgress.during("batches and writes in flight", () => Promise.all([executor.stop(), rows.whenWritten(), ...repairs]));
+    const entries = await stopProgress.during("pending batches", () => replay.drain()).catch(() => undefined);
+    await stopProgress.during("hints", () => hintDelivery.stop());
     const peers = hints.peers();
     if (entries !== 0 || peers.length > 0) log.warn("leaves with pending batches or hints", { entries, peers: peers.join(",") });
   }

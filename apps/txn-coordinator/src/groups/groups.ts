@@ -1,7 +1,17 @@
 import type { ListedMembership, Membership } from "@concord/failure-detection";
 import { assignable, Owners, Units, unitOfTenure, type HandOverPeers, type MemberLists, type RecordedList } from "@concord/ownership";
 import type { RowKey } from "@concord/ports";
-import { ConcordError, ERRORS, newTimeId, sleep, toConcordError, type Epoch, type StartWaits, type TimeId } from "@concord/runtime";
+import {
+  ConcordError,
+  ERRORS,
+  newTimeId,
+  sleep,
+  toConcordError,
+  type Epoch,
+  type StartWaits,
+  type StopProgress,
+  type TimeId,
+} from "@concord/runtime";
 import { evenGroupMap, groupIdOf, isSystemTable, masterOf, readGroupMap, SYSTEM_GROUP, type GroupMap } from "@concord/schema";
 import {
   CachedRowShares,
@@ -33,6 +43,8 @@ export interface GroupsOptions extends Omit<GroupContext, "settings" | keyof Sha
   readonly membership: Membership | ListedMembership;
   readonly peers: HandOverPeers;
   readonly startWaits: StartWaits;
+  /** Names the groups that a stop waits for. */
+  readonly stopProgress?: StopProgress;
   /** As configured: a node at this address is this process, and is reached where it was bound. */
   readonly listenAddress: string;
 }

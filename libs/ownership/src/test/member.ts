@@ -1,6 +1,6 @@
 // One member with its units; the others, the log and the list are the test's word.
 import { ScriptedListedMembership } from "@concord/port-contracts";
-import { ConcordError, silentLog } from "@concord/runtime";
+import { ConcordError, StopProgress, silentLog } from "@concord/runtime";
 import {
   foundingList,
   MemberLists,
@@ -83,6 +83,7 @@ export interface MemberOptions {
 
 /** Member b of a, b and c. Unit u is a's, then b's, then c's; unit v is c's, then b's, then a's; unit w is its own. */
 export class TestMember {
+  readonly stopProgress = new StopProgress();
   readonly time = new VirtualTime();
   readonly membership = new ScriptedListedMembership();
   readonly asked: Asked[] = [];
@@ -153,6 +154,7 @@ export class TestMember {
       tenure,
       times: { ...TIMES, ...times },
       noun: "unit",
+      stopProgress: this.stopProgress,
       clock: time,
       log: silentLog,
       onServing,

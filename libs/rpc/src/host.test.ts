@@ -1,0 +1,31 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { silentLog, StopProgress } from "@concord/runtime";
+import { tokenAuthenticator } from "./auth.ts";
+import { startHost } from "./host.ts";
+import { MemoryTransport } from "./memory-transport.ts";
+import { EchoService, echoService, ManualClock, recordingMetrics } from "./test/echo.ts";
+
+test("[OPS2] host: a drain names the calls it waits for; each that ends is progress", async () => {
+  const clock = new ManualClock();
+  const stopProgress = new StopProgress();
+  const held: (() => void)[] = [];
+  const service = echoService({ clock, echo: (request) => new Promise((resolve) => held.push(() => resolve(request))) });
+  const environment = { clock, log: silentLog, metrics: recordingMetrics(), authenticator: tokenAuthenticator([]) };
+  const transport = new MemoryTransport({ clock });
+  const host = await startHost({ ...environment, transport, address: "host:0", services: [service], stopProgress });
+  const channel = transport.connect(host.address);
+  const calls = [1, 2].map(() => channel.unary(EchoService.methods.Echo, { text: "x" }, { timeoutMs: 60_000 }));
+  await clock.settle();
+  const drained = host.drain(60_000);
+  assert.deepEqual(stopProgress.current, ["gRPC calls in flight: 2"]);
+  const { mark } = stopProgress;
+  held[0]!();
+  await clock.settle();
+  assert.deepEqual(stopProgress.current, ["gRPC calls in flight: 1"]);
+  assert.notEqual(stopProgress.mark, mark);
+  held[1]!();
+  await clock.settle();
+  await Promise.all([drained, ...calls]);
+  assert.deepEqual(stopProgress.current, []);
+});
