@@ -51,9 +51,21 @@ test(
   },
 );
 
-test("flush: no descriptor for longer than a write waits: STORE_FAILED, and every later write refused (I2)", onLinux, async () => {
-  assert.deepEqual(await inStarvedProcess("never"), ["STORE_FAILED/unknown", "STORE_FAILED/no"]);
-});
+test(
+  "flush: no descriptor for ten minutes: waits for one, and so does the batch behind it; then both are there (I7)",
+  onLinux,
+  async () => {
+    assert.deepEqual(await inStarvedProcess("tenMinutes"), ["resolved", "resolved", true, 2, 2]);
+  },
+);
+
+test(
+  "flush: no descriptor until the store is to be closed: OVERLOADED, applied unknown; the next opening has every batch (I7)",
+  onLinux,
+  async () => {
+    assert.deepEqual(await inStarvedProcess("leaving"), ["OVERLOADED/unknown", "STORE_FAILED/no", 1]);
+  },
+);
 
 test("openLevel: no descriptor: OVERLOADED, applied no; once there are, it opens, waiting for them", onLinux, async () => {
   assert.deepEqual(await inStarvedProcess("opening"), ["OVERLOADED/no", "OVERLOADED/no", 1]);

@@ -1,6 +1,6 @@
 import { mkdir, open, statfs } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, isOutOfDescriptors, type DescriptorReserve } from "@concord/runtime";
+import { ConcordError, isOutOfDescriptors, isShortage, type DescriptorReserve } from "@concord/runtime";
 import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@concord/ports";
 import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
 import { closeDatabase, openCopiedDatabase, removeCopies } from "./copied-database.ts";
@@ -207,7 +207,7 @@ class LevelBackingStore implements BackingStore {
       await first.catch((thrown: unknown) => this.#persistAgain(thrown, again));
     } catch (cause) {
       this.#health = { kind: "failed", cause };
-      if (cause instanceof ConcordError && cause.code === "STORAGE_FULL") throw cause;
+      if (isShortage(cause)) throw cause;
       throw storeFailed("the write failed", cause, "unknown");
     }
   }
@@ -222,9 +222,10 @@ class LevelBackingStore implements BackingStore {
           await this.#reopen();
           if (this.#database.isCopy) throw new OpenedFull();
           await again();
-        }, DESCRIPTOR_WRITE_WAIT_MS);
+        });
       } catch (failed) {
-        if (this.#isClosing || !(isFull(failed) || failed instanceof OpenedFull)) throw failed;
+        if (this.#isClosing && isOutOfDescriptors(failed)) throw busy(`write to the store in ${this.#context.folder}`, failed, "unknown");
+        if (this.#isClosing || !(isFull(failed) || isOutOfDescriptors(failed) || failed instanceof OpenedFull)) throw failed;
         cause = failed;
       }
     }
@@ -303,9 +304,9 @@ function isFull(thrown: unknown): boolean {
 }
 
 /** Nothing was opened, so nothing changed. */
-function busy(what: string, cause: unknown): ConcordError {
+function busy(what: string, cause: unknown, applied: "no" | "unknown" = "no"): ConcordError {
   const text = `cannot ${what}: this process has as many files open as it may have: try again, or raise RLIMIT_NOFILE`;
-  return new ConcordError("OVERLOADED", text, { applied: "no", cause });
+  return new ConcordError("OVERLOADED", text, { applied, cause });
 }
 
 function storeFailed(what: string, cause: unknown, applied: "no" | "unknown"): ConcordError {

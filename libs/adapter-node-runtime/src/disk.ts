@@ -24,7 +24,7 @@ const SYNCED_WRITES = process.platform === "linux" && constants.O_DSYNC !== unde
 
 /**
  * The files below a folder of the machine. The folder itself is made by `makeFolder("")`. Opened for reading, on a file system that takes
- * no writes, every change fails. What finds no free descriptor waits for one of `descriptors`; OVERLOADED when `open`, `create` and `list` got none.
+ * no writes, every change fails. What finds no free descriptor waits for one of `descriptors`; OVERLOADED when they got none.
  */
 export function nodeDisk(root: string, use: "writing" | "reading" = "writing", descriptors: DescriptorReserve = nodeDescriptors()): Disk {
   const at = (path: string): string => join(resolve(root), ...diskSegments(path));
@@ -120,7 +120,7 @@ async function syncFolder(path: string): Promise<void> {
     handle = await open(path, "r");
     await handle.sync();
   } catch (thrown) {
-    throw failure(`sync folder ${path}`, thrown);
+    throw notOpened(`sync folder ${path}`, thrown);
   } finally {
     await handle?.close();
   }
@@ -246,7 +246,7 @@ class NodeDiskFile implements DiskFile {
       return await this.#synced;
     } catch (thrown) {
       this.#synced = undefined;
-      throw failure(`open ${this.#path} for synced writes`, thrown);
+      throw notOpened(`open ${this.#path} for synced writes`, thrown);
     }
   }
 

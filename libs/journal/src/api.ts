@@ -30,7 +30,7 @@ export interface Journal {
    * Resolves with the record's sequence when it is durable. The payload must not change meanwhile. `count` may be 0: the record takes no
    * unit and shares its sequence with the next one.
    * STORE_FAILED with `applied` unknown when its sync failed: it may be there after a restart; with `no`: it was not written.
-   * STORAGE_FULL (applied no): the disk (without `spacePause`) or the journal is full. OVERLOADED: too much waits already. LIMIT_EXCEEDED: too long.
+   * STORAGE_FULL (applied no): the disk (without `spacePause`) or the journal is full. OVERLOADED: too much waits already, or no descriptor (without `spacePause`). LIMIT_EXCEEDED: too long.
    */
   append(payload: Uint8Array, count?: number): Promise<bigint>;
   /**
@@ -55,7 +55,7 @@ export interface Journal {
   readonly firstOrdinal: number;
   /** Bytes of all segments. */
   readonly sizeBytes: number;
-  /** The journal is going to be closed: appends that wait for space reject with STORAGE_FULL. */
+  /** The journal is going to be closed: appends that wait for space or a descriptor reject with STORAGE_FULL or OVERLOADED. */
   refuseWaiting(): void;
   /** Waits for what was appended, then closes the files. Appends after it are refused (DRAINING). */
   close(): Promise<void>;
@@ -122,8 +122,8 @@ export interface JournalOptions {
    */
   readonly onCut?: (cut: Pick<JournalFindings, "tornBytes" | "lostSegments">) => Promise<void>;
   /**
-   * A pause between two tries of a write that finds no space on the disk: appends wait in their order until there is some. Without it they are
-   * refused with STORAGE_FULL, and later ones may be written.
+   * A pause between two tries of a write that finds no space on the disk, or no descriptor: appends wait in their order until there is some.
+   * Without it they are refused with STORAGE_FULL or OVERLOADED, and later ones may be written.
    */
   readonly spacePause?: () => Promise<void>;
   /** Called once when the journal stops: it takes no record until it is opened again. */

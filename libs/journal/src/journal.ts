@@ -1,4 +1,4 @@
-import { assert, ConcordError, silentMetrics, type DiskFile, type Metrics } from "@concord/runtime";
+import { assert, ConcordError, isShortage, silentMetrics, type Metrics } from "@concord/runtime";
 import type { Journal, JournalOptions, JournalRecord } from "./api.ts";
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, SEGMENT_ID_BYTES, type SegmentHeader } from "./format.ts";
 import { encodeGroup, groupBytes, type EncodedGroup, type Pending } from "./group.ts";
@@ -41,9 +41,9 @@ export class SegmentedJournal implements Journal {
   #sizeBytes: number;
   #loop: Promise<void> | undefined;
   #trimming: Promise<unknown> = Promise.resolve();
-  /** No write waits for space any more. */
+  /** No write waits for space or descriptors any more. */
   #refusesWaiting = false;
-  /** The newest try to write found no space. */
+  /** The newest try to write found no space, or no descriptor. */
   #isWaiting = false;
   /** A segment's file was removed, which is not durable yet. */
   #hasUnsyncedRemoval = false;
@@ -198,7 +198,7 @@ export class SegmentedJournal implements Journal {
       try {
         segment = await this.#addSegment();
       } catch (thrown) {
-        if (isFull(thrown)) await this.#afterFullDisk(this.#takeGroup(), thrown);
+        if (isShortage(thrown)) await this.#afterShortage(this.#takeGroup(), thrown);
         else this.#refuse(this.#takeGroup(), thrown);
         return;
       }
@@ -224,12 +224,10 @@ export class SegmentedJournal implements Journal {
     try {
       const encoded = encodeGroup(group, segment.header.id, segment.end, this.#durableSequence, this.#options.checksum);
       this.#writingUnits = encoded.next - this.#durableSequence;
-      const file = await segment.writable();
-      this.#failpoint("journal:group-writing");
-      const isWritten = await this.#write(file, segment, encoded);
-      if (!isWritten) {
+      const shortage = await this.#write(segment, encoded);
+      if (shortage !== undefined) {
         this.#writingUnits = 0n;
-        await this.#afterFullDisk(group, new ConcordError("STORAGE_FULL", "the disk is full"));
+        await this.#afterShortage(group, shortage);
         return;
       }
       this.#failpoint("journal:group-synced");
@@ -241,18 +239,21 @@ export class SegmentedJournal implements Journal {
     }
   }
 
-  /** On disk when it resolves. False when that is full; what got there is taken back, durably, before that is answered (I5). */
-  async #write(file: DiskFile, segment: Segment, encoded: EncodedGroup): Promise<boolean> {
+  /** On disk when it resolves with undefined. A shortage: what got there was taken back, durably, before it is returned (I5). */
+  async #write(segment: Segment, encoded: EncodedGroup): Promise<ConcordError | undefined> {
+    const file = await segment.writable().catch(shortageOf);
+    if (file instanceof ConcordError) return file;
+    this.#failpoint("journal:group-writing");
     try {
       await file.writeSynced(segment.end, [...encoded.parts, ...segment.endMark(segment.end + encoded.bytes)]);
-      return true;
+      return undefined;
     } catch (thrown) {
-      if (!isFull(thrown)) throw thrown;
+      const shortage = shortageOf(thrown);
       // Over bytes that are there: it needs no space.
       await file.write(segment.end, segment.endMark(segment.end));
       await file.truncate(segment.end + segment.endMarkBytes);
       await file.sync();
-      return false;
+      return shortage;
     } finally {
       segment.fileBytes = file.size;
     }
@@ -282,8 +283,7 @@ export class SegmentedJournal implements Journal {
     this.#sizeBytes += encoded.bytes;
     this.#durableSequence = encoded.next;
     this.#writingUnits = 0n;
-    if (this.#isWaiting)
-      this.#options.log?.info("records of the journal that waited for space are written", { folder: this.#options.folder });
+    if (this.#isWaiting) this.#options.log?.info("records of the journal that waited are written", { folder: this.#options.folder });
     this.#isWaiting = false;
     this.#lastSequence = encoded.frames.at(-1)!.sequence;
     this.#metrics.count("concord_journal_syncs_total");
@@ -336,7 +336,7 @@ export class SegmentedJournal implements Journal {
   }
 
   /** Nothing of the group is on disk. Where appends wait none is written that follows one that was not. */
-  async #afterFullDisk(group: readonly Pending[], cause: unknown): Promise<void> {
+  async #afterShortage(group: readonly Pending[], cause: unknown): Promise<void> {
     const { spacePause, folder, log } = this.#options;
     if (spacePause === undefined) {
       this.#refuse(group, cause);
@@ -347,7 +347,7 @@ export class SegmentedJournal implements Journal {
       return;
     }
     this.#putBack(group);
-    if (!this.#isWaiting) log?.error("the disk is full: records of the journal wait for space", { folder, bytes: this.#queuedBytes });
+    if (!this.#isWaiting) log?.error(waitingText(cause), { folder, bytes: this.#queuedBytes });
     this.#isWaiting = true;
     await spacePause();
   }
@@ -365,7 +365,8 @@ export class SegmentedJournal implements Journal {
 
   /** Nothing of the group is on disk. */
   #refuse(group: readonly Pending[], cause: unknown): void {
-    const error = new ConcordError(isFull(cause) ? "STORAGE_FULL" : "STORE_FAILED", "the journal could not write the record", {
+    const code = isShortage(cause) ? (cause as ConcordError).code : "STORE_FAILED";
+    const error = new ConcordError(code, "the journal could not write the record", {
       applied: "no",
       cause,
     });
@@ -457,6 +458,14 @@ async function closeIdle(segments: readonly Segment[]): Promise<void> {
   for (const segment of open.slice(0, Math.max(0, open.length - OPEN_SEGMENTS_MAX))) if (segment.isIdle) await segment.closeFile();
 }
 
-function isFull(thrown: unknown): boolean {
-  return thrown instanceof ConcordError && thrown.code === "STORAGE_FULL";
+/** Throws what is no shortage. */
+function shortageOf(thrown: unknown): ConcordError {
+  if (!isShortage(thrown)) throw thrown;
+  return thrown as ConcordError;
+}
+
+function waitingText(shortage: unknown): string {
+  return (shortage as ConcordError).code === "STORAGE_FULL"
+    ? "the disk is full: records of the journal wait for space"
+    : "the process has no free file descriptor: records of the journal wait for one; raise RLIMIT_NOFILE";
 }

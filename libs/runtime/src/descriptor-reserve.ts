@@ -1,10 +1,11 @@
 import { sleep, type Clock } from "./clock.ts";
+import { ConcordError } from "./errors.ts";
 
 /** Descriptors that are kept: more than the opening of a LevelDB and the change of a journal's segment need at the same time. */
 export const DESCRIPTOR_RESERVE = 16;
 /** Maximum wait of a read for a descriptor, because connections that are at rest end in less. */
 export const DESCRIPTOR_WAIT_MS = 5_000;
-/** Maximum wait of a write of a store, because a store that cannot write fails as a whole: longer than most floods of connections. */
+/** Maximum wait of one write of a file. A store repeats it after that for as long as it is open; an upload is refused. */
 export const DESCRIPTOR_WRITE_WAIT_MS = 30_000;
 const RETRY_MS = 50;
 /** Minimum age of a release before the reserve is filled again: whatever is being opened has it until then. */
@@ -18,6 +19,11 @@ const TEXTS = /too many open files/i;
 export function isOutOfDescriptors(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   return CODES.has((thrown as { code?: unknown }).code) || TEXTS.test(thrown.message) || isOutOfDescriptors(thrown.cause);
+}
+
+/** The disk has no space, or the process no descriptor, for a call that changed nothing and may be made again: STORAGE_FULL, OVERLOADED. */
+export function isShortage(thrown: unknown): boolean {
+  return thrown instanceof ConcordError && (thrown.code === "STORAGE_FULL" || thrown.code === "OVERLOADED");
 }
 
 export interface DescriptorReserveOptions {

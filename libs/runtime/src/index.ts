@@ -14,6 +14,7 @@ export {
   DESCRIPTOR_WAIT_MS,
   DESCRIPTOR_WRITE_WAIT_MS,
   isOutOfDescriptors,
+  isShortage,
   type DescriptorReserveOptions,
 } from "./descriptor-reserve.ts";
 export { deferred, type Deferred } from "./deferred.ts";

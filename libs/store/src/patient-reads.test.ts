@@ -1,7 +1,7 @@
 // A process without a descriptor to spare: what reads of the backing store do to checkpoints, scans and callers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, type Clock } from "@concord/runtime";
+import { ConcordError, type Clock, type Disk } from "@concord/runtime";
 import { patientReads } from "./patient-reads.ts";
 import { bytes, contentsOf, Machine, NONE, put, textOf, turns, writes } from "./test/machine.ts";
 
@@ -68,8 +68,61 @@ test("scan while serving: a page is OVERLOADED, for however long: read later, th
   assert.deepEqual(await contentsOf(store), { a: "1", b: "1" });
 });
 
-test("patient reads: OVERLOADED for longer than a write waits: its error; any other failure: at once", async () => {
+/** Calls that open files find no descriptor. */
+function starvedDisk(disk: Disk, isStarved: (path: string) => boolean): Disk {
+  const guarded = async <Answer>(path: string, act: () => Promise<Answer>): Promise<Answer> => {
+    if (isStarved(path)) throw BUSY;
+    return await act();
+  };
+  return {
+    ...disk,
+    create: (path) => guarded(path, () => disk.create(path)),
+    open: (path) => guarded(path, () => disk.open(path)),
+    syncFolder: (folder) => guarded(folder, () => disk.syncFolder(folder)),
+  };
+}
+
+test("descriptors: none for a file of the journal or of a checkpoint for ten minutes: the store serves, does not fail, and goes on", async () => {
+  const machine = new Machine();
+  let isStarved = false;
+  machine.diskOf = (disk) => starvedDisk(disk, () => isStarved);
+  const store = await machine.open();
+  await store.write(writes(put("a", "1")), NONE);
+  isStarved = true;
+  const made = checkpointsOf(machine);
+  for (let pauses = 0; pauses < 2_400; pauses += 1) await pass(machine);
+  assert.deepEqual([machine.failures, checkpointsOf(machine)], [0, made]);
+  assert.equal(textOf(await store.get(bytes("a"))), "1");
+  isStarved = false;
+  for (let times = 0; times < 5; times += 1) await pass(machine);
+  assert.ok(checkpointsOf(machine) > made);
+  await store.write(writes(put("b", "1")), NONE);
+  assert.equal(machine.failures, 0);
+  await store.close();
+  machine.crash("nothing");
+  assert.deepEqual(await contentsOf(await machine.open()), { a: "1", b: "1" });
+});
+
+test("descriptors: none, and the store is to be closed: it closes without a failure, and the next opening has everything", async () => {
+  const machine = new Machine();
+  let isStarved = false;
+  machine.diskOf = (disk) => starvedDisk(disk, () => isStarved);
+  const store = await machine.open();
+  await store.write(writes(put("a", "1")), NONE);
+  isStarved = true;
+  for (let pauses = 0; pauses < 5; pauses += 1) await pass(machine);
+  const closed = store.close();
+  for (let pauses = 0; pauses < 5; pauses += 1) await pass(machine);
+  await closed;
+  assert.equal(machine.failures, 0);
+  isStarved = false;
+  machine.crash("nothing");
+  assert.deepEqual(await contentsOf(await machine.open()), { a: "1" });
+});
+
+test("patient reads: OVERLOADED for ten minutes: repeated until the store is to be closed, then its error; any other failure: at once", async () => {
   let nowMs = 0;
+  const tenMinutes = 600_000;
   const clock = {
     monotonicMs: () => nowMs,
     setTimer: (ms: number, action: () => void) => {
@@ -80,10 +133,11 @@ test("patient reads: OVERLOADED for longer than a write waits: its error; any ot
   } as unknown as Clock;
   let thrown: Error = BUSY;
   const refuse = (): Promise<never> => Promise.reject(thrown);
-  const reads = patientReads({ getMany: refuse, evidence: refuse }, clock);
+  const reads = patientReads({ getMany: refuse, evidence: refuse }, clock, () => nowMs >= tenMinutes);
   await assert.rejects(reads.getMany([]), { code: "OVERLOADED" });
-  assert.equal(nowMs, DESCRIPTOR_WRITE_WAIT_MS);
+  assert.equal(nowMs, tenMinutes);
+  nowMs = 0;
   thrown = new ConcordError("STORE_FAILED", "EIO");
   await assert.rejects(reads.evidence(), { code: "STORE_FAILED" });
-  assert.equal(nowMs, DESCRIPTOR_WRITE_WAIT_MS);
+  assert.equal(nowMs, 0);
 });

@@ -1,5 +1,5 @@
 import type { BackingStore } from "@concord/ports";
-import { ConcordError, DESCRIPTOR_WRITE_WAIT_MS, sleep, type Clock } from "@concord/runtime";
+import { ConcordError, isShortage, sleep, type Clock } from "@concord/runtime";
 
 export type BackingReads = Pick<BackingStore, "getMany" | "evidence">;
 
@@ -7,19 +7,15 @@ const RETRY_MS = 50;
 /** Pause between two tries of a write that found no space. */
 export const SPACE_RETRY_MS = 250;
 
-/**
- * Reads of checkpoints, whose failure fails the store: one that is OVERLOADED is repeated for as long as a write waits for a descriptor, and
- * then rejects.
- */
-export function patientReads(backing: BackingReads, clock: Clock): BackingReads {
+/** Reads of checkpoints, whose failure fails the store: one that is OVERLOADED is repeated until `isLeaving`, and then rejects. */
+export function patientReads(backing: BackingReads, clock: Clock, isLeaving: () => boolean): BackingReads {
   const patiently = async <Answer>(read: () => Promise<Answer>): Promise<Answer> => {
-    const untilMs = clock.monotonicMs() + DESCRIPTOR_WRITE_WAIT_MS;
     for (;;) {
       try {
         return await read();
       } catch (thrown) {
         const isBusy = thrown instanceof ConcordError && thrown.code === "OVERLOADED";
-        if (!isBusy || clock.monotonicMs() >= untilMs) throw thrown;
+        if (!isBusy || isLeaving()) throw thrown;
         await sleep(clock, RETRY_MS);
       }
     }
@@ -30,14 +26,13 @@ export function patientReads(backing: BackingReads, clock: Clock): BackingReads 
   };
 }
 
-/** Repeats a write that leaves nothing behind when it finds no space, until `isLeaving`; then it rejects with STORAGE_FULL. */
+/** Repeats a write that leaves nothing behind when it finds no space or no descriptor, until `isLeaving`; then it rejects with that. */
 export async function untilSpace<Answer>(act: () => Promise<Answer>, clock: Clock, isLeaving: () => boolean): Promise<Answer> {
   for (;;) {
     try {
       return await act();
     } catch (thrown) {
-      const isFull = thrown instanceof ConcordError && thrown.code === "STORAGE_FULL";
-      if (!isFull || isLeaving()) throw thrown;
+      if (!isShortage(thrown) || isLeaving()) throw thrown;
       await sleep(clock, SPACE_RETRY_MS);
     }
   }

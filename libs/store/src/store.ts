@@ -5,6 +5,7 @@ import {
   BoundedCache,
   assert,
   ConcordError,
+  isShortage,
   silentMetrics,
   toConcordError,
   type Checksum,
@@ -151,7 +152,7 @@ export class JournaledStore implements Store {
     this.cutTail = opened.cutTail;
     this.#journal = opened.journal;
     this.#table = opened.table;
-    this.#backing = patientReads(context.backing, context.clock);
+    this.#backing = patientReads(context.backing, context.clock, () => this.#isLeaving);
     this.#sums = opened.sums;
     this.#keys = opened.keys;
     this.#newest = opened.checkpoint;
@@ -307,7 +308,7 @@ export class JournaledStore implements Store {
     return this.#untilSpace(() => this.#journal.checkpoint(() => payload));
   }
 
-  /** A checkpoint waits on a full disk: the store serves what it has. */
+  /** A checkpoint waits on a full disk, and for a descriptor: the store serves what it has. */
   #untilSpace<Answer>(act: () => Promise<Answer>): Promise<Answer> {
     return untilSpace(act, this.#context.clock, () => this.#isLeaving);
   }
@@ -418,7 +419,7 @@ export class JournaledStore implements Store {
     this.#tableFrom = position;
     this.#table.release(left);
     for (const done of listeners) done();
-    await this.#journal.trim(from);
+    await this.#untilSpace(() => this.#journal.trim(from));
     // Not before: writes that wait for a full journal find space in it.
     this.#journalledBytes -= journalled;
     failpoint("store:trimmed");
@@ -562,11 +563,7 @@ export class JournaledStore implements Store {
 
   async #reading<Answer>(read: Promise<Answer>): Promise<Answer> {
     this.#reads.add(read);
-    try {
-      return await read;
-    } finally {
-      this.#reads.delete(read);
-    }
+    return await read.finally(() => this.#reads.delete(read));
   }
 
   /** When every write that was handed over is in the table. */
@@ -582,9 +579,9 @@ export class JournaledStore implements Store {
     this.#timer?.cancel();
     this.#scan?.stop();
     // What a checkpoint lacks is in the journal, where the next opening finds it.
-    const isLeft = this.#isLeaving && cause.code === "STORAGE_FULL";
+    const isLeft = this.#isLeaving && isShortage(cause);
     const { log, folder } = this.#context;
-    if (isLeft) log.warn("the disk is full: the store is closed without a checkpoint", { folder, reason: cause.message });
+    if (isLeft) log.warn("no space or no descriptor: the store is closed without a checkpoint", { folder, reason: cause.message });
     else log.error("the store failed", { folder, reason: cause.message });
     for (const { reject } of this.#handed.splice(0)) reject(storeFailed("the write failed", cause, "unknown"));
     for (const { reject } of this.#waiting.splice(0)) reject(storeFailed("an earlier write failed", cause, "no"));

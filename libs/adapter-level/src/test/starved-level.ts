@@ -13,6 +13,8 @@ const ALL = { from: Uint8Array.of(1), to: Uint8Array.of(255), limit: 100_000 };
 const VALUE_BYTES = 64 * 1024;
 /** Values of that size after which the next write replaces the log. */
 const FULL_LOG = (16 * 1024 * 1024) / VALUE_BYTES;
+/** Waits of 50 ms. */
+const TEN_MINUTES_WAITS = 12_000;
 /** Writes that do not fill a log. */
 const TRIES = FULL_LOG / 2;
 
@@ -217,14 +219,36 @@ const SITUATIONS: Readonly<Record<string, () => Promise<unknown>>> = {
     return [flushed, rows, await rowsOnDisk(), holds];
   },
 
-  async never() {
+  /** Far beyond any wait of one call. */
+  async tenMinutes() {
     const store = await openLevel(folder, reserve);
     await store.batch([put(1)]);
     takeAllBut(0);
-    const outcomes = [await outcome(store.flush()), await outcome(store.batch([put(2)]))];
+    const fromMs = clock.monotonicMs();
+    releaseAfter = waits + TEN_MINUTES_WAITS;
+    const written = [outcome(store.flush()), outcome(store.batch([put(2)]))];
+    const outcomes = await Promise.all(written);
+    const waitedMs = clock.monotonicMs() - fromMs;
+    await store.flush();
+    const rows = (await store.range(ALL)).length;
+    await store.close();
+    return [...outcomes, waitedMs >= 600_000, rows, await rowsOnDisk()];
+  },
+
+  async leaving() {
+    const store = await openLevel(folder, reserve);
+    await store.batch([put(1)]);
+    takeAllBut(0);
+    const flushed = outcome(store.flush());
+    while (waits < 200) await new Promise((resolve) => setImmediate(resolve));
+    store.refuseWaiting!();
+    const outcomes = [await flushed, await outcome(store.batch([put(2)]))];
     releaseAll();
     await store.close();
-    return outcomes;
+    const later = await openLevel(folder, reserve);
+    const rows = await later.range(ALL);
+    await later.close();
+    return [...outcomes, rows.length];
   },
 
   async opening() {

@@ -6,7 +6,7 @@ import { damagedInput } from "./damaged-input.ts";
 import { damagedPart, damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { deadPeer, deadPeerDisk } from "./dead-peer.ts";
-import { descriptors } from "./descriptors.ts";
+import { descriptors, descriptorsLong } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
@@ -23,6 +23,7 @@ export const ATTACKS: readonly Attack[] = [
   silentS3Connections,
   silentGrpcConnections,
   descriptors,
+  descriptorsLong,
   filledDisk,
   inflatedRequests,
   unfinishedRequests,

@@ -11,6 +11,8 @@ import { openSilently } from "./silent-connections.ts";
 
 /** Longer than stores leave changed rows without a checkpoint, which opens files. */
 const STARVED_MS = 7_000;
+/** Longer than one write of a file waits for a descriptor (30 s): whatever is written is tried again after that. */
+const LONG_STARVED_MS = 40_000;
 const PAUSE_MS = 100;
 /** Longer than a read waits for a descriptor. */
 const ANSWER_MS = 8_000;
@@ -69,9 +71,9 @@ async function partFailures({ adminAddress }: Target): Promise<readonly string[]
   return text.split("\n").filter((line) => /^\w*part_failures_total\{.* [1-9]/.test(line));
 }
 
-async function starve(target: Target, s3: S3Client, sockets: Socket[]): Promise<void> {
+async function starve(target: Target, s3: S3Client, sockets: Socket[], starvedMs: number): Promise<void> {
   const counted = SERVED.map((service) => target.bystanders.acknowledged(service));
-  const until = Date.now() + STARVED_MS;
+  const until = Date.now() + starvedMs;
   for (const address of [target.address, target.httpAddress, target.adminAddress])
     sockets.push(...(await openSilently(address, CONNECTIONS_PER_PORT)));
   const answers = new Map<string, number>();
@@ -86,7 +88,7 @@ async function starve(target: Target, s3: S3Client, sockets: Socket[]): Promise<
   if (!answers.has("SlowDown")) target.fail("no read was refused: the process had descriptors");
 }
 
-async function attack(target: Target): Promise<void> {
+async function attack(target: Target, starvedMs: number): Promise<void> {
   const { s3Endpoints, tokens } = target.constellation;
   const s3 = s3Client(s3Endpoints[0]!, tokens.accessKeys[0]!);
   const sockets: Socket[] = [];
@@ -99,7 +101,7 @@ async function attack(target: Target): Promise<void> {
     await readsAll(target, s3, "while the reserve has descriptors");
     await target.serves("while only the reserve has descriptors");
     limitFiles(pid, NONE);
-    await starve(target, s3, sockets);
+    await starve(target, s3, sockets, starvedMs);
   } finally {
     limitFiles(pid, filesMax);
     for (const socket of sockets) socket.destroy();
@@ -110,10 +112,20 @@ async function attack(target: Target): Promise<void> {
   for (const line of await partFailures(target)) target.fail(`a part ended: ${line}`);
 }
 
+const missing = (): string | undefined => (process.platform === "linux" ? undefined : "limits of other processes are set on Linux only");
+
 export const descriptors: Attack = {
   name: "descriptors",
   symptom: "a store that got EMFILE for one table or one checkpoint ended its service; a read was a server error",
   isShort: true,
-  missing: () => (process.platform === "linux" ? undefined : "limits of other processes are set on Linux only"),
-  run: attack,
+  missing,
+  run: (target) => attack(target, STARVED_MS),
+};
+
+export const descriptorsLong: Attack = {
+  name: "descriptors-long",
+  symptom: "a write of a store that found no descriptor for 30 s failed the store, and its part was out",
+  isShort: false,
+  missing,
+  run: (target) => attack(target, LONG_STARVED_MS),
 };
