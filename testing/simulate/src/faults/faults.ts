@@ -10,6 +10,7 @@ import { OWNERSHIP_FAULTS } from "./ownership-faults.ts";
 import { PLAIN_FAULTS } from "./plain-faults.ts";
 import { REPAIR_FAULTS } from "./repair-faults.ts";
 import { STORE_FAULTS } from "./store-faults.ts";
+import { TRANSACTION_FAULTS } from "./transaction-faults.ts";
 import type { SeededFault } from "./seeded-fault.ts";
 
 const GROUP_STATE = "libs/group-log/src/group-state.ts";
@@ -33,6 +34,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...PLAIN_FAULTS,
   ...STORE_FAULTS,
   ...REPAIR_FAULTS,
+  ...TRANSACTION_FAULTS,
   {
     name: "old-epoch-append",
     about: "A replica of the group log takes entries of an epoch older than the promised one (TXD1, TXR2).",

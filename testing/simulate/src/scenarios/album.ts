@@ -1,6 +1,7 @@
 import { checkAlbums, checkFinalAlbum, type AlbumRead, type PhotoFact } from "@concord/checkers";
 import type { ConcordClient, Transaction } from "@concord/client";
 import { newTimeId, sleep, type Environment } from "@concord/runtime";
+import type { SeededRandom } from "@concord/simulation";
 import type { Cluster } from "../cluster.ts";
 import { outcomeOf, reportBug } from "../outcome.ts";
 import type { Outcomes } from "../outcomes.ts";
@@ -9,6 +10,12 @@ import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll
 const ALBUMS = 3;
 /** An album's photos in one atomic read, beside the album itself: at most 200 keys. */
 const PHOTOS_AT_ONCE_MAX = 199;
+/** More photos than an owner has. */
+const PHOTOS_IN_PAGE_MAX = 1_000;
+/** Share of the seeds with every operation; in the others each change of a photo begins with its album's lock. */
+const EVERY_OPERATION = 0.35;
+/** Longest time between the index rows and the photos of one read of such a seed: others delete photos meanwhile, or wait. */
+const READ_PAUSE_MS = 80;
 const TABLES = [
   "CREATE TABLE albums (id bigint PRIMARY KEY, owner text, public_photos int)",
   "CREATE TABLE photos (album bigint, id uuid, owner text, modified timestamp, public boolean, PRIMARY KEY (album, id))",
@@ -41,6 +48,7 @@ interface Run {
   readonly begun: number[];
   readonly reads: AlbumRead[];
   readonly outcomes: { ok: number; fail: number; info: number };
+  readonly hasEveryOperation: boolean;
   /** Drawn for the next change of a photo: an index row that went never comes again. */
   modified: number;
   isOver: boolean;
@@ -57,6 +65,7 @@ export async function runAlbumScenario(cluster: Cluster): Promise<Outcomes> {
     begun: Array.from({ length: ALBUMS }, () => 0),
     reads: [],
     outcomes: { ok: 0, fail: 0, info: 0 },
+    hasEveryOperation: world.random("album-operations").chance(EVERY_OPERATION),
     modified: 0,
     isOver: false,
   };
@@ -80,32 +89,57 @@ const ownerOf = (album: number): string => `owner-${album}`;
 
 async function useAlbums(run: Run, db: ConcordClient, env: Environment, client: number): Promise<void> {
   const { world, swarm } = run.cluster;
+  const random = run.hasEveryOperation ? world.random(`album-operations:${client}`) : undefined;
   for (let n = 0; !run.isOver; n += 1) {
     const album = env.random.below(ALBUMS);
     world.callsInFlight += 1;
     await (n % 8 === 3
-      ? readTransaction(run, db, album, `c${client}-${n}`)
+      ? readTransaction(run, db, env, album, `c${client}-${n}`, random?.chance(0.8) === true ? random.below(READ_PAUSE_MS) : undefined)
       : n % 8 === 7
-        ? removePhoto(run, db, env, album)
+        ? removePhoto(run, db, env, album, random?.chance(0.6) === true ? deletePhotoAlone : deletePhoto)
         : n % 4 === 2
-          ? flipPhoto(run, db, env, album)
-          : addPhoto(run, db, env, album));
+          ? flipPhoto(run, db, env, album, random?.chance(0.6) === true ? "index key stays" : "index key moves")
+          : addPhoto(run, db, env, album, random));
     world.callsInFlight -= 1;
     await sleep(env.clock, env.random.below(1 + swarm.thinkMs));
   }
 }
 
-async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+async function addPhoto(run: Run, db: ConcordClient, env: Environment, at: number, random: SeededRandom | undefined): Promise<void> {
+  const { timeoutMs } = run.cluster.swarm;
   const photo = { album: BigInt(at), id: dashed(newTimeId(env.clock, env.random)), public: env.random.below(2) === 0 };
+  const insertsAlone = !photo.public && random?.chance(0.6) === true;
   // Indeterminate outcomes are kept from the start: a read may see the photo before we hear of it.
   run.indeterminate[at]!.add(photo.id);
   run.begun[at]! += 1;
-  const outcome = await attempt(run, "add", () =>
-    db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, run, photo), { deadlineMs: run.cluster.swarm.timeoutMs }),
-  );
+  const outcome = await attempt(run, "add", async () => {
+    // An Execute, repeated with one id: a private photo changes nothing of its album. A repeat that began anew would find the row of its first try.
+    if (insertsAlone) await db.insertNew("photos", { ...photo, owner: ownerOf(at), modified: nextModified(run) }, { timeoutMs });
+    else await db.runTransaction(entityOf(at), (txn) => insertPhoto(txn, run, photo), { deadlineMs: timeoutMs });
+  });
   if (outcome === "info") return;
   run.indeterminate[at]!.delete(photo.id);
-  if (outcome === "ok") run.added[at]!.add(photo.id);
+  if (outcome === "fail") return;
+  run.added[at]!.add(photo.id);
+  if (random !== undefined) await lookAtOwnPhoto(run, db, at, photo.id, random);
+}
+
+/** Reads outside of transactions, in the fast mode, by the client that added the photo: it is there (TX30), unless its removal began. */
+async function lookAtOwnPhoto(run: Run, db: ConcordClient, at: number, id: string, random: SeededRandom): Promise<void> {
+  const { world, swarm } = run.cluster;
+  const { timeoutMs } = swarm;
+  const byIndex = random.chance(0.5);
+  await attempt(run, "look at own photo", async () => {
+    let isThere = false;
+    if (byIndex) {
+      // In one page: between two pages of two replicas a photo that is flipped may move from the second to the first.
+      const options = { timeoutMs, pageSize: PHOTOS_IN_PAGE_MAX };
+      const rows = db.queryRows<Photo>("SELECT * FROM photos WHERE owner = ? AND modified > ?", [ownerOf(at), new Date(0)], options);
+      for await (const row of rows) isThere ||= row.id === id;
+    } else isThere = (await db.read<Photo>("photos", { album: BigInt(at), id }, { timeoutMs })) !== undefined;
+    world.count("sim:op-own-look");
+    if (!isThere && run.added[at]!.has(id)) world.violation("album own photo not read", `album ${at}, photo ${id}, by index: ${byIndex}`);
+  });
 }
 
 async function insertPhoto(txn: Transaction, run: Run, photo: Photo): Promise<void> {
@@ -181,14 +215,15 @@ function checkAcknowledged(run: Run, at: number, acknowledged: ReadonlySet<strin
 }
 
 /** From its beginning on others may find it gone. */
-async function removePhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+async function removePhoto(run: Run, db: ConcordClient, env: Environment, at: number, remove: typeof deletePhoto): Promise<void> {
   const [added, indeterminate] = [run.added[at]!, run.indeterminate[at]!];
   const id = drawPhoto(added, env);
   if (id === undefined) return;
   added.delete(id);
   indeterminate.add(id);
+  const entity = remove === deletePhoto ? entityOf(at) : { table: "photos", key: { album: BigInt(at), id } };
   const outcome = await attempt(run, "remove", () =>
-    db.runTransaction(entityOf(at), (txn) => deletePhoto(txn, BigInt(at), id), { deadlineMs: run.cluster.swarm.timeoutMs }),
+    db.runTransaction(entity, (txn) => remove(txn, BigInt(at), id), { deadlineMs: run.cluster.swarm.timeoutMs }),
   );
   if (outcome === "info") return;
   indeterminate.delete(id);
@@ -203,11 +238,28 @@ async function deletePhoto(txn: Transaction, albumId: bigint, id: string): Promi
   if (photo.public) txn.update("albums", { id: albumId, public_photos: album.public_photos - 1 });
 }
 
+/** Under the photo's own lock; the album's is taken afterwards, and only if the counter changes. */
+async function deletePhotoAlone(txn: Transaction, albumId: bigint, id: string): Promise<void> {
+  const photo = await txn.lock<Photo>("photos", { album: albumId, id });
+  if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${albumId} is gone`);
+  txn.delete("photos", { album: albumId, id });
+  if (!photo.public) return;
+  const album = await lockAlbum(txn, albumId);
+  txn.update("albums", { id: albumId, public_photos: album.public_photos - 1 });
+}
+
 function drawPhoto(added: ReadonlySet<string>, env: Environment): string | undefined {
   return [...added][env.random.below(added.size)];
 }
 
-async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: number): Promise<void> {
+/** The index rows have a copy of what is flipped; their keys stay where `modified` does. */
+async function flipPhoto(
+  run: Run,
+  db: ConcordClient,
+  env: Environment,
+  at: number,
+  how: "index key stays" | "index key moves",
+): Promise<void> {
   const added = run.added[at]!;
   const id = drawPhoto(added, env);
   if (id === undefined) return;
@@ -220,7 +272,8 @@ async function flipPhoto(run: Run, db: ConcordClient, env: Environment, at: numb
         // another client may be removing it
         if (photo === undefined && !added.has(id)) return;
         if (photo === undefined) throw new Error(`acknowledged photo ${id} of album ${at} is gone`);
-        txn.update("photos", { album: album.id, id, public: !photo.public, modified: nextModified(run) });
+        const flipped = { album: album.id, id, public: !photo.public };
+        txn.update("photos", how === "index key stays" ? flipped : { ...flipped, modified: nextModified(run) });
         txn.update("albums", { id: album.id, public_photos: album.public_photos + (photo.public ? -1 : 1) });
       },
       { deadlineMs: run.cluster.swarm.timeoutMs },
@@ -234,29 +287,45 @@ async function lockAlbum(txn: Transaction, id: bigint): Promise<Album> {
   return album;
 }
 
-/** One consistent look: the album's lock keeps every writer of its photos out. */
-async function readTransaction(run: Run, db: ConcordClient, at: number, name: string): Promise<void> {
+/** One consistent look: the album's lock keeps every writer of its counter out, the locks of ranges and index partitions all others. */
+async function readTransaction(
+  run: Run,
+  db: ConcordClient,
+  env: Environment,
+  at: number,
+  name: string,
+  indexFirstMs: number | undefined,
+): Promise<void> {
+  const pause = indexFirstMs === undefined ? undefined : (): Promise<void> => sleep(env.clock, indexFirstMs);
   let read: AlbumRead | undefined;
   const outcome = await attempt(run, "read", async () => {
-    read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, name), { deadlineMs: run.cluster.swarm.timeoutMs });
+    read = await db.runTransaction(entityOf(at), (txn) => readAlbum(txn, at, name, pause), { deadlineMs: run.cluster.swarm.timeoutMs });
   });
   if (outcome === "ok" && read !== undefined) run.reads.push(read);
 }
 
-async function readAlbum(txn: Transaction, at: number, name: string): Promise<AlbumRead> {
+/** `pause`: the index is read first, then this is awaited. */
+async function readAlbum(txn: Transaction, at: number, name: string, pause?: () => Promise<void>): Promise<AlbumRead> {
   const id = BigInt(at);
   const album = await lockAlbum(txn, id);
+  const indexedFirst = pause === undefined ? undefined : await readByAge(txn, id);
+  await pause?.();
   const photos: PhotoFact[] = [];
   for await (const row of txn.readRange<Photo>("photos", { partition: { album: id } })) photos.push(factOf(row));
+  const indexed = indexedFirst ?? (await readByAge(txn, id));
+  return { name, album: String(at), counter: BigInt(album.public_photos), photos, indexed };
+}
+
+async function readByAge(txn: Transaction, album: bigint): Promise<PhotoFact[]> {
   const indexed: PhotoFact[] = [];
   let pageToken: Uint8Array | undefined;
   do {
     const options = pageToken === undefined ? {} : { pageToken };
-    const page = await txn.query<Photo>("SELECT * FROM photos WHERE album = ? AND modified > ?", [id, new Date(0)], options);
+    const page = await txn.query<Photo>("SELECT * FROM photos WHERE album = ? AND modified > ?", [album, new Date(0)], options);
     indexed.push(...page.rows.map(factOf));
     pageToken = page.next;
   } while (pageToken !== undefined);
-  return { name, album: String(at), counter: BigInt(album.public_photos), photos, indexed };
+  return indexed;
 }
 
 const factOf = (row: Photo): PhotoFact => ({ id: row.id, isPublic: row.public });

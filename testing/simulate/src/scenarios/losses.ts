@@ -18,6 +18,7 @@ export const LOSSES_SWARM: Partial<Swarm> = {
 };
 
 const ENTITIES = 4;
+const EVERY_OPERATION = 0.35;
 const WORK_MS = 8_000;
 const CUT_FROM_MS = 200;
 const CUT_WITHIN_MS = 600;
@@ -42,7 +43,7 @@ const GONE_MS: readonly number[] = [1_500, 2_500];
  */
 export async function runLossesScenario(cluster: Cluster): Promise<Outcomes> {
   const { world } = cluster;
-  const run = newListRun(cluster, ENTITIES, 0);
+  const run = newListRun(cluster, ENTITIES, 0, EVERY_OPERATION);
   const { admin, clients } = await startAll(cluster, LISTS_TABLES);
   const work = clients.map(({ db, env }, at) => appendToLists(run, db, env, `c${at}`));
   world.schedule(drawLoss(world.random("losses"), cluster, world.nowMs + CUT_FROM_MS));

@@ -30,7 +30,7 @@ export async function runMembersScenario(cluster: Cluster): Promise<Outcomes> {
   const { clients } = await startAll(cluster, LISTS_TABLES);
   const reader = await cluster.client("reader", { coordinators: cluster.coordinatorAddresses, timeoutMs: READ_DEADLINE_MS });
   const operator = await cluster.operator();
-  const lists = newListRun(cluster, ENTITIES, random.pick(PAUSES_MS));
+  const lists = newListRun(cluster, ENTITIES, random.pick(PAUSES_MS), 0);
   const work = clients.map(({ db, env }, at) => appendToLists(lists, db, env, `c${at}`));
   const isCalm = random.chance(0.5);
   await world.advance(CALM_MS);

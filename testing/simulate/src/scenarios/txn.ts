@@ -9,6 +9,7 @@ import { Documents, DOCUMENTS_TABLES } from "./documents.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4n;
+const EVERY_OPERATION = 0.35;
 const ACCOUNTS = 5n;
 const START_BALANCE = 100n;
 const TABLES = [...LISTS_TABLES, "CREATE TABLE accounts (bank bigint, account bigint, balance bigint, PRIMARY KEY (bank, account))"];
@@ -25,7 +26,7 @@ interface Run {
 export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const { world, swarm } = cluster;
   const banks = Array.from({ length: Number(ENTITIES) }, () => [] as BankRead[]);
-  const lists = newListRun(cluster, Number(ENTITIES), 0);
+  const lists = newListRun(cluster, Number(ENTITIES), 0, EVERY_OPERATION);
   const documents = swarm.clients > 2 && swarm.thinkMs === DOCUMENTS_THINK_MS ? new Documents(cluster) : undefined;
   const run: Run = { lists, bankReads: banks, documents };
   const { admin, clients } = await startAll(cluster, documents === undefined ? TABLES : [...TABLES, ...DOCUMENTS_TABLES]);

@@ -1,0 +1,95 @@
+import type { SeededFault } from "./seeded-fault.ts";
+
+const OPERATIONS = "libs/transactions/src/operations.ts";
+const INDEX_MUTATIONS = "libs/schema/src/index-mutations.ts";
+
+/** Mistakes at the edges of transactions: reads by key, what a client sees of its commits, and what is repeated. */
+export const TRANSACTION_FAULTS: readonly SeededFault[] = [
+  {
+    name: "read-by-key-without-lock",
+    about: "A transaction reads a row by its key and locks nothing: what it decides by the row no longer holds when it commits (TX4).",
+    scenario: "txn",
+    edits: [{ file: OPERATIONS, search: '    if (lock === "shared") return this.lock(keys, "shared", "read");\n', replace: "" }],
+  },
+  {
+    name: "held-without-lock",
+    about: "A write builds on a row that its transaction read without a lock: what others committed in between is undone (TX21).",
+    scenario: "txn",
+    edits: [
+      {
+        file: OPERATIONS,
+        search: "if (locked) this.#transaction.hold(text, image);",
+        replace: "if (text !== undefined) this.#transaction.hold(text, image);",
+      },
+    ],
+  },
+  {
+    name: "own-commits-not-named",
+    about: "The client's reads name none of its commits: a replica that is behind answers without them (TX30).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/client/src/storage.ts",
+        search: "const after = Array.from(this.#seen.values(), ({ token }) => token);",
+        replace: "const after: CommitToken[] = [];",
+      },
+    ],
+  },
+  {
+    name: "evicted-before-applied",
+    about: "Rows of a logged commit leave the master's memory before storage has them: the next transaction builds on older ones (TX6).",
+    scenario: "txn",
+    edits: [
+      { file: "libs/transactions/src/committed-rows.ts", search: "if (row.seq > this.#appliedSeq) {", replace: "if (row.seq < 0n) {" },
+    ],
+  },
+  {
+    name: "half-of-a-large-commit",
+    about: "A replica leaves out the second row of an entry of more than 40 000 bytes (TX6, TXD14).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/quorum/src/stored-row.ts",
+        search: "  assert(at === length && operations.length === places.length,",
+        replace: "  if (rows.length > 40_000) operations.splice(1, 1);\n  assert(at === length,",
+      },
+    ],
+  },
+  {
+    name: "first-try-forgotten-at-takeover",
+    about: "A new master does not look for what became of the first try of a call that is repeated (TXD7).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/transactions/src/outcomes.ts",
+        search: "    if (recent === undefined) return this.storedIfOld(id);\n",
+        replace: "    if (recent === undefined) return undefined;\n",
+      },
+    ],
+  },
+  {
+    name: "delete-locks-no-index-partition",
+    about:
+      "A deletion does not lock the index partitions that its row leaves: it goes from behind a transaction that has scanned them (TXD6).",
+    scenario: "album",
+    edits: [
+      {
+        file: OPERATIONS,
+        search: "    for (const key of indexKeysTouched(",
+        replace: "    if (liveRow(withWrites(before, row, PENDING_US)) === undefined) return;\n    for (const key of indexKeysTouched(",
+      },
+    ],
+  },
+  {
+    name: "copy-in-an-index-row-left",
+    about: "An index row whose key stays keeps the copy of before (TX21).",
+    scenario: "album",
+    edits: [
+      {
+        file: INDEX_MUTATIONS,
+        search: "return differ(old, columns) ?",
+        replace: "return columns.length < 0 && differ(old, columns) ?",
+      },
+    ],
+  },
+];
