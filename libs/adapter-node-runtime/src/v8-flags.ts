@@ -1,4 +1,5 @@
 import { setFlagsFromString } from "node:v8";
+import { giveBackBurstMemory } from "./burst-memory.ts";
 
 /**
  * Before the program's own work. V8 must not allocate in the old generation what its first seconds say will live long. What they see are rows
@@ -12,6 +13,8 @@ import { setFlagsFromString } from "node:v8";
  * And what runs once per batch or per write must be optimized, though it runs a few hundred times a second only: by its own limits V8
  * waits for 3000 calls, and for 500 after each that met a new shape. `bench -- txn`, CPU per transaction of processes without and with it side
  * by side: one copy, 256 in flight 132 and 122 us, three copies 401 and 374. Lower limits than these gained nothing.
+ *
+ * V8 keeps what a burst took until it needs more: `giveBackBurstMemory` returns it.
  */
 export function tuneV8(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
@@ -19,4 +22,5 @@ export function tuneV8(): void {
   setFlagsFromString("--invocation-count-for-maglev=100");
   setFlagsFromString("--invocation-count-for-turbofan=600");
   setFlagsFromString("--minimum-invocations-after-ic-update=100");
+  giveBackBurstMemory();
 }

@@ -137,8 +137,12 @@ test("metrics: an unknown name, another kind or other labels: a failed assertion
   assert.throws(() => createMetrics({ definitions: [DEFINITIONS[0]!, DEFINITIONS[0]!] }), failed);
 });
 
-test("metrics: of the process: event-loop delay among them", async () => {
-  assert.match(await createMetrics({ definitions: [], process: true }).text(), /nodejs_eventloop_lag_p99_seconds/);
+test("metrics: of the process: event-loop delay, memory and descriptors among them", async () => {
+  const text = await createMetrics({ definitions: [], process: true }).text();
+  const names = ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"];
+  // Read from /proc.
+  if (process.platform === "linux") names.push("process_open_fds", "process_max_fds");
+  for (const name of names) assert.match(text, new RegExp(`^${name} [1-9.]`, "m"), name);
 });
 
 test("[OPS4] admin: its three pages, those of the program, and nothing else", async (t) => {

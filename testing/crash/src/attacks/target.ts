@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Client, type Constellation, type Exit, type NodeProcess, ONE_PROCESS, startConstellation } from "@concord/constellation";
 import type { Attack, Environment, Measured, Target } from "./attack.ts";
 import { Bystanders, SERVED, type Served } from "./bystanders.ts";
@@ -12,6 +13,13 @@ const SERVE_MS = 60_000;
 const START_MS = 180_000;
 /** What the caches of a process may take while it works, beside what an attack makes it keep. */
 export const GROWTH_MIB_MAX = 192;
+/**
+ * Maximum of resident memory that a process keeps beyond what it had before, once it was quiet for a while: it gives back a growth of 96 MiB and more
+ * (`HEAP_GROWN_BYTES` of libs/adapter-node-runtime), and its caches are filled.
+ */
+const KEPT_MIB_MAX = 128;
+/** Several looks of the process at its heap. */
+const RETURN_MS = 120_000;
 const KIB_PER_MIB = 1024;
 const LOOK_MS = 50;
 const CLIENT_TOKEN = "token-of-honest-clients-of-this-run";
@@ -71,9 +79,10 @@ async function attackIn(folder: string, attack: Attack, client: Client): Promise
     const { peak } = watch;
     if (peak.residentMiB > limitMiB)
       target.fail(`resident memory rose from ${mib(before)} to ${mib(peak)} MiB, limit ${Math.round(limitMiB)}`);
+    const after = await target.returned(before);
     const acknowledged = Object.fromEntries(SERVED.map((one) => [one, bystanders!.acknowledged(one)])) as Record<Served, number>;
     const { problems, notes, lost } = target;
-    return { attack: attack.name, lost: [...lost], problems, notes, before, peak, after: target.measure(), acknowledged };
+    return { attack: attack.name, lost: [...lost], problems, notes, before, peak, after, acknowledged };
   } finally {
     watch?.close();
     await bystanders?.close();
@@ -176,6 +185,16 @@ class RunningTarget implements Target {
   measure(): Measured {
     const { pid } = this.constellation.process(this.name);
     return (pid === undefined ? undefined : measureProcess(pid)) ?? { residentMiB: 0, descriptors: 0 };
+  }
+
+  /** Waits until the quiet process has given back what the attack took. */
+  async returned(before: Measured): Promise<Measured> {
+    const untilMs = Date.now() + RETURN_MS;
+    const limitMiB = before.residentMiB + KEPT_MIB_MAX;
+    while (this.measure().residentMiB > limitMiB && Date.now() < untilMs) await sleep(LOOK_MS);
+    const after = this.measure();
+    if (after.residentMiB > limitMiB) this.fail(`${mib(after)} MiB stay resident, ${mib(before)} before, limit ${Math.round(limitMiB)}`);
+    return after;
   }
 
   note(text: string): void {
