@@ -6,12 +6,15 @@ import { reportBug } from "../outcome.ts";
 import type { Outcomes } from "../outcomes.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
 import { Documents, DOCUMENTS_TABLES } from "./documents.ts";
+import { OLD_IDS, OLD_IDS_TABLE, repeatOldIds } from "./old-ids.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
 
 const ENTITIES = 4n;
 const EVERY_OPERATION = 0.35;
 const ACCOUNTS = 5n;
 const START_BALANCE = 100n;
+/** Ids grow old within this time. */
+const OLD_IDS_MS = 180_000;
 const TABLES = [...LISTS_TABLES, "CREATE TABLE accounts (bank bigint, account bigint, balance bigint, PRIMARY KEY (bank, account))"];
 /** Seeds whose clients think this long have one that writes documents, the others run as they did before there were any. */
 const DOCUMENTS_THINK_MS = 20;
@@ -29,7 +32,9 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const lists = newListRun(cluster, Number(ENTITIES), 0, EVERY_OPERATION);
   const documents = swarm.clients > 2 && swarm.thinkMs === DOCUMENTS_THINK_MS ? new Documents(cluster) : undefined;
   const run: Run = { lists, bankReads: banks, documents };
-  const { admin, clients } = await startAll(cluster, documents === undefined ? TABLES : [...TABLES, ...DOCUMENTS_TABLES]);
+  const haveOldIds = world.random("old-ids").chance(OLD_IDS);
+  const tables = [...TABLES, ...(documents === undefined ? [] : DOCUMENTS_TABLES), ...(haveOldIds ? [OLD_IDS_TABLE] : [])];
+  const { admin, clients } = await startAll(cluster, tables);
   await world.complete(openBanks(admin.db), 60_000);
   const work = clients.map(({ db, env }, at) => {
     if (documents !== undefined && at === 1) return documents.write(db, env);
@@ -40,6 +45,11 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   if (documents !== undefined) documents.isOver = true;
   await finish(cluster, work);
   await readAll(run, admin.db);
+  if (haveOldIds) {
+    await world.complete(repeatOldIds(cluster, admin, RECOVERY_MS), OLD_IDS_MS).catch((thrown: unknown) => {
+      world.violation("liveness", `old ids: ${String(thrown)}`);
+    });
+  }
   judgeLists(lists);
   judgeBanks(run);
   return countOutcomes(lists.history);
