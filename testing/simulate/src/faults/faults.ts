@@ -224,7 +224,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
         search: "  #merge(answers: readonly Uint8Array[]): MergedRow {\n",
         replace:
           '  async #merged(replica: RowReplica, image: NonNullable<MergedRow["image"]>): Promise<void> {\n' +
-          "    this.#clock.setTimer(3000, () => void replica.applyRows(mutationsOf(image).map(encodeMutation), 1000).catch(() => undefined));\n" +
+          "    this.#clock.setTimer(3000, () => void replica.applyRows(encodedMutationsOf(image), 1000).catch(() => undefined));\n" +
           "  }\n\n" +
           "  #merge(answers: readonly Uint8Array[]): MergedRow {\n",
       },
