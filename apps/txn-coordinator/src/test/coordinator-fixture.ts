@@ -170,11 +170,11 @@ export class CoordinatorFixture {
   readonly coordinators: TxnCoordinatorService[] = [];
   readonly addresses: string[] = [];
   nodes: readonly { readonly name: string; readonly address: string; readonly datacenter: string }[] = [];
-  /** By coordinator, of those composed last. */
   /** Names and labels of counters, of all coordinators, as they grew. */
   readonly counted: string[] = [];
   /** Newest values by name and labels. */
   readonly gauges = new Map<string, number>();
+  /** By coordinator, of those composed last. */
   readonly memberships: ScriptedMembership[] = [];
   /** Why each one ended that had to. */
   readonly failures: string[] = [];
