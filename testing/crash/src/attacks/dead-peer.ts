@@ -86,4 +86,4 @@ const common = {
 
 export const deadPeer: Attack = { name: "dead-peer", isShort: true, run: (target) => attack(target, false), ...common };
 
-export const deadPeerDisk: Attack = { name: "dead-peer-disk", isShort: true, run: (target) => attack(target, true), ...common };
+export const deadPeerDisk: Attack = { name: "dead-peer-disk", isShort: false, run: (target) => attack(target, true), ...common };
