@@ -190,17 +190,24 @@ const log = createLog({ name: config.nodeName, level: config.logLevel });
 const metrics = createMetrics({ definitions: ${upper(name)}_METRICS, process: true, build });
 const tls = tlsOf(config, readFile);
 const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
-const service = compose${pascal(name)}(config, nodeEnvironment({ transport, log, metrics, env: process.env }));
+const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
+const service = compose${pascal(name)}(config, environment);
 
 async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
   signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({ address: config.adminAddress, metrics, ready: () => !isLeaving() && service.ready, log });
+  const admin = await startAdmin({
+    address: config.adminAddress,
+    metrics,
+    ready: () => !isLeaving() && service.ready,
+    log,
+    pages: { "/tasks": environment.tasks.page },
+  });
   log.info("admin", { address: admin.address });
   await service.start();
   return { stop: () => service.stop().then(() => admin.close()) };
 }
 
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, start });
+await runMain({ process, clock: nodeClock, log, build: { ...build }, config, progress: environment.stopProgress, start });
 `;
 }
 
