@@ -152,6 +152,7 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "stand-down-ignored",
     about: "A standby whose master has taken the group back goes on when the log says so (TX17).",
     scenario: "failover",
+    notFoundYet: true,
     edits: [
       {
         file: UNITS,
