@@ -65,7 +65,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     return this.#state.kind === "serving" && this.#state.host.ready && this.#state.store.partitions.ready;
   }
 
-  /** What does not work once its messages are open, a line each. */
+  /** Reasons why it is not ready once its messages are open, a line each. */
   get problems(): readonly string[] {
     return this.#state.kind === "serving" || this.#state.kind === "starting" ? this.#state.store.partitions.problems : [];
   }

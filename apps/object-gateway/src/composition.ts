@@ -168,7 +168,7 @@ async function closeInOrder(stop: () => Promise<unknown>, ...open: readonly { cl
   for (const one of open) await one.close();
 }
 
-/** With options whose disk gets space for its writes from the reserve that the guard keeps. */
+/** The guard, and options whose disk gets space for its writes from the reserve that the guard keeps. */
 function spaceOf(
   { lowSpaceBytes: lowBytes, reserveBytes }: ObjectGatewayConfig,
   options: ObjectGatewayOptions,

@@ -14,10 +14,10 @@ export interface Unit {
   /** Resolves when the tenure ended by itself. */
   readonly ended: Promise<Ended>;
   /**
-   * Asks the log whether the epoch of this tenure is still the newest. `unanswered`: number of times without an answer before. Only for units that
-   * would not notice by themselves: those whose calls may all be answered from memory.
+   * Asks the log whether the epoch of this tenure is still the newest; true: it is. A tenure whose epoch is not ends, as `fenced`. `unanswered`: number
+   * of times without a confirmation before. Only for units that would not notice by themselves: those whose calls may all be answered from memory.
    */
-  readonly confirm?: (unanswered: number) => Promise<"current" | "fenced" | "unknown">;
+  readonly confirm?: (unanswered: number) => Promise<boolean>;
 }
 
 /** State of a unit at this member. `settled` resolves when the unit is serving or closed, and never rejects. */

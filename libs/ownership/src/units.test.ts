@@ -340,14 +340,15 @@ test("[TXD1] a member alone is fenced by its twin: it stays fenced: the two woul
   assert.deepEqual(tenures[0]!.calls, ["open", "drain 0"]);
 });
 
-test("[TX14] confirm: after a loss the log is asked before the unit counts as served; it says fenced: ended", async () => {
-  const answers: ("current" | "fenced" | "unknown")[] = ["unknown", "current"];
+test("[TX14] confirm: after a loss the log is asked before the unit counts as served; the unit ends as fenced meanwhile: closed", async () => {
+  const answers = [false, true];
   const unanswered: number[] = [];
-  const confirm = async (before: number): Promise<"current" | "fenced" | "unknown"> => {
+  const confirm = async (before: number): Promise<boolean> => {
     unanswered.push(before);
-    return answers.shift() ?? "fenced";
+    if (answers.length === 0) member.tenures[0]!.end("fenced");
+    return answers.shift() ?? false;
   };
-  const member = await new TestMember({ confirm }).start("w");
+  const member: TestMember = await new TestMember({ confirm }).start("w");
   assert.deepEqual([member.units.isConfirmed("w"), unanswered, member.served], [true, [], ["w"]]);
   await member.self("lost");
   assert.deepEqual([member.units.isConfirmed("w"), unanswered], [false, []]);
@@ -363,7 +364,7 @@ test("[TX14] confirm: after a loss the log is asked before the unit counts as se
 
 test("[TX17] confirm: while the unit is another's the log is asked again and again whether that has taken it: an idle unit would not notice", async () => {
   let asked = 0;
-  const confirm = async (): Promise<"current"> => ((asked += 1), "current");
+  const confirm = async (): Promise<boolean> => ((asked += 1), true);
   const member = await new TestMember({ confirm, times: { releaseMs: Number.POSITIVE_INFINITY } }).start("u");
   await member.about("a", "gone");
   await member.time.advance(1_000);

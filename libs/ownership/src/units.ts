@@ -393,7 +393,7 @@ export class Units<U extends Unit> {
    * unit is another's, which may have taken it over.
    */
   async #confirmWhenNeeded(held: Held<U>, unit: U, confirm: NonNullable<Unit["confirm"]>): Promise<void> {
-    const { clock, log, owners, times, onServing } = this.#options;
+    const { clock, owners, times, onServing } = this.#options;
     let unanswered = 0;
     while (!this.#isStopped && held.tenure.kind === "serving" && held.tenure.unit === unit) {
       const { losses } = owners;
@@ -403,11 +403,9 @@ export class Units<U extends Unit> {
         await this.changed();
         continue;
       }
-      const answer = await confirm(unanswered).catch(() => "unknown" as const);
-      unanswered = answer === "unknown" ? unanswered + 1 : 0;
-      if (answer === "fenced") return this.#ended(held, unit, "fenced");
-      if (answer === "unknown") log.debug("the log did not say whether the epoch holds", { unit: held.name });
-      if (answer === "current" && held.confirmedAt !== losses) {
+      const isCurrent = await confirm(unanswered).catch(() => false);
+      unanswered = isCurrent ? 0 : unanswered + 1;
+      if (isCurrent && held.confirmedAt !== losses) {
         held.confirmedAt = losses;
         if (this.isConfirmed(held.name)) onServing?.(held.name);
         this.wake();

@@ -3,7 +3,7 @@ import { runningTimer, type Clock, type Log, type LogFields, type StopProgress, 
 
 /** A process whose stop makes no progress for this long and its grace exits; time without a processor counts a quarter. */
 export const STOP_MARGIN_MS = 5_000;
-/** How often the progress is looked at. */
+/** Time between two looks at the progress. */
 const PROGRESS_EVERY_MS = 1_000;
 
 /** Files that a server makes are its user's alone: folders 0700, files 0600. */

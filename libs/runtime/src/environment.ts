@@ -22,9 +22,9 @@ export interface Environment {
   readonly tracer?: Tracer | undefined;
   /** What the start waits for, shown by /readyz. Left out: it is logged only. */
   readonly startWaits?: StartWaits;
-  /** What the stop waits for, and whether it gets further: the process waits for it. Left out: it is not shown. */
+  /** Waits of the stop and its progress: the process waits while there is some. Left out: it is not shown. */
   readonly stopProgress?: StopProgress;
-  /** What runs in the background, shown by the admin page /tasks. Left out: it is not listed. */
+  /** Background work, shown by the admin page /tasks. Left out: it is not listed. */
   readonly tasks?: Tasks;
   /**
    * A named point where a test may kill or pause the process ("batch:after-log", ...). Does nothing in production unless the

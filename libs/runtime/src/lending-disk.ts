@@ -14,7 +14,7 @@ const UNSYNCED_BYTES_MAX = 256 * 1024;
 const NAME_BYTES = 4096;
 
 export interface LendingDiskOptions {
-  /** On the file system of the reserve. */
+  /** A disk on the file system of the reserve. */
   readonly disk: Disk;
   readonly reserve: SpaceReserve;
   readonly log: Log;

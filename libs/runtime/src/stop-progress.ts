@@ -1,4 +1,4 @@
-/** What a wait is for; as a function when that changes while it goes on, as the number of calls in flight. */
+/** Reason of a wait; as a function when that changes while it goes on, as the number of calls in flight. */
 type WaitText = string | (() => string);
 
 /**
@@ -9,7 +9,7 @@ export class StopProgress {
   readonly #waits = new Set<() => string>();
   #ended = 0;
 
-  /** What is waited for now, in the order in which the waits began. */
+  /** Reasons of the waits now, in the order in which the waits began. */
   get current(): readonly string[] {
     return [...this.#waits].map((text) => text());
   }

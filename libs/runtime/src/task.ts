@@ -63,7 +63,7 @@ export class Task {
   #steps = 0;
   #failures = 0;
   #lastFailure: string | undefined;
-  /** On the monotonic clock; undefined: a step runs. */
+  /** Time of the next step on the monotonic clock; undefined: a step runs. */
   #nextAtMs: number | undefined;
 
   constructor(options: TaskOptions) {

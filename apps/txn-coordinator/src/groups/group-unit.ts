@@ -6,7 +6,7 @@ import { VERIFY_TIMEOUT_MS } from "../limits.ts";
 
 export interface GroupUnitOptions {
   readonly group: TransactionGroup;
-  /** What this tenure has to do before the group counts as served; when it fails, the tenure ends. */
+  /** Work of this tenure before the group counts as served; when it fails, the tenure ends. */
   readonly prepare: () => Promise<void>;
   readonly groupLog: GroupLog;
   readonly storageTimeoutMs: number;
@@ -45,14 +45,14 @@ export class GroupUnit implements Unit {
   }
 
   /** Each time without an answer doubles the next one's budget: a log that is slow is not asked for ever in vain. */
-  async confirm(unanswered: number): Promise<"current" | "fenced" | "unknown"> {
+  async confirm(unanswered: number): Promise<boolean> {
     const { groupLog, storageTimeoutMs, log } = this.#options;
     const { group, owner, state } = this.group;
-    if (state.kind !== "serving") return "unknown";
+    if (state.kind !== "serving") return false;
     const timeoutMs = Math.min(storageTimeoutMs, VERIFY_TIMEOUT_MS * 2 ** unanswered);
     const verified = await groupLog.verify({ group, epoch: state.master.epoch, owner }, timeoutMs).catch(() => "unknown" as const);
     if (verified === "fenced") this.group.overtaken();
     if (verified === "unknown") log.debug("the log did not report whether the epoch holds", { group, timeoutMs });
-    return verified;
+    return verified === "current";
   }
 }

@@ -99,10 +99,11 @@ class LogUnit implements Unit {
     this.#isOver = true;
   }
 
-  async #asked(): Promise<"current" | "fenced" | "unknown"> {
+  async #asked(): Promise<boolean> {
     await sleep(this.#life.clock, this.#life.world.draw(10));
-    if (this.#life.isCut) return "unknown";
-    return this.holdsLog ? "current" : "fenced";
+    if (this.#life.isCut || this.#isOver) return false;
+    if (!this.holdsLog) this.#end("fenced");
+    return this.holdsLog;
   }
 
   #end(how: Ended): void {

@@ -152,12 +152,11 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     name: "stand-down-ignored",
     about: "A standby whose master has taken the group back goes on when the log says so (TX17).",
     scenario: "failover",
-    notFoundYet: true,
     edits: [
       {
-        file: UNITS,
-        search: 'if (answer === "fenced") return this.#ended(held, unit, "fenced");',
-        replace: 'if (answer === "fenced") return;',
+        file: "apps/txn-coordinator/src/groups/group-unit.ts",
+        search: 'if (verified === "fenced") this.group.overtaken();',
+        replace: "",
       },
     ],
   },
