@@ -155,6 +155,7 @@ class ServedService implements Service, ServiceCore {
       sessions: places("sessionsMax", "sessions open"),
       streams: places("streamsMax", "streams open"),
     };
+    this.#countWaiting();
     this.operations = operationsOf(definition);
     this.methods = [
       ...[...this.operations.values()].map((operation) => this.#serveUnary(operation)),
@@ -237,6 +238,7 @@ class ServedService implements Service, ServiceCore {
   ): void {
     this.#places[context.place].leave(context.owner);
     this.#countCalls();
+    if (context.place === "waits") this.#countWaiting();
     const code = error?.code ?? "OK";
     this.#observe(operation, code, startedAtMs);
     this.#audit.answered(context.caller, operation.method.path, code, context);
@@ -251,14 +253,16 @@ class ServedService implements Service, ServiceCore {
     if (waits.take(context.owner) !== undefined) return false;
     calls.leave(context.owner);
     context.place = "waits";
-    this.#countCalls();
+    this.#countWaiting();
     return true;
   }
 
   #countCalls(): void {
-    const { metrics } = this.environment;
-    metrics.gauge("rpc_server_in_flight", this.inFlight, this.#labels);
-    metrics.gauge("rpc_server_waiting", this.#places.waits.used, this.#labels);
+    this.environment.metrics.gauge("rpc_server_in_flight", this.inFlight, this.#labels);
+  }
+
+  #countWaiting(): void {
+    this.environment.metrics.gauge("rpc_server_waiting", this.#places.waits.used, this.#labels);
   }
 
   #leave(owner: CallOwner): void {
