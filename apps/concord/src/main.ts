@@ -1,9 +1,6 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
 import { nodeClock, tuneV8 } from "@concord/adapter-node-runtime";
-import { buildOf, configOfProcess } from "@concord/config";
-import { runMain, type Running } from "@concord/rpc";
-import { createLog } from "@concord/telemetry";
+import { runServer, settingsOf } from "@concord/server";
 import { endWithSchemaCommand, schemaCommandOf } from "@concord/storage-proxy";
 import { fsckCommand } from "./fsck/fsck.ts";
 import { repairCommand } from "./fsck/repair.ts";
@@ -20,27 +17,9 @@ if (first === "--help") {
   console.log("       concord repair DATA_FOLDER   (mends what of it can be mended: concord repair --help)\n");
 }
 
-const readFile = (path: string): string => readFileSync(path, "utf8");
-const build = buildOf(import.meta.dirname, process.version, readFile);
 const { command, process: configured } = schemaCommandOf(process);
-const config = configOfProcess("concord", concordSchema, configured, readFile, build);
-const log = createLog({ name: config.nodeName, level: config.logLevel });
+const settings = settingsOf("concord", concordSchema, import.meta.dirname, configured);
+const { config, log } = settings;
 if (command !== undefined) await endWithSchemaCommand(command, { config: partConfigs(config).storage, clock: nodeClock, log, process });
-const program = openProgram(config, { log, build, env: process.env, readFile, processMetrics: true });
-
-async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
-  signal.addEventListener("abort", () => void program.stop());
-  await program.start(isLeaving);
-  return program;
-}
-
-await runMain({
-  process,
-  clock: nodeClock,
-  log,
-  build: { ...build },
-  config,
-  progress: program.stopProgress,
-  failed: program.failed,
-  start,
-});
+const { program, open } = openProgram(settings, process.env);
+await runServer(program, open, process);

@@ -1,8 +1,8 @@
-import { readFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { nodeRandom } from "@concord/adapter-node-runtime";
+import { readText } from "@concord/server";
 import { buildOf } from "@concord/config";
 import { toHex } from "@concord/runtime";
 import { createLog } from "@concord/telemetry";
@@ -48,19 +48,32 @@ export async function startConcord(options: StartOptions = {}): Promise<RunningC
   try {
     const { logLevel = "silent" } = options;
     const config = checked({ accessKeys: [accessKey], ...options.config, dataFolder, logLevel });
-    const readFile = (path: string): string => readFileSync(path, "utf8");
-    const build = buildOf(import.meta.dirname, process.version, readFile);
+    const build = buildOf(import.meta.dirname, process.version, readText);
     const log = createLog({ name: config.nodeName, level: config.logLevel });
-    const program = openProgram(config, { log, build, env: {}, readFile, processMetrics: false });
-    const { address, httpAddress, adminAddress } = await program.start();
+    const { program, open } = openProgram({ name: "concord", config, build, log }, undefined);
+    const served = await open();
+    let stopped: Promise<void> | undefined;
+    const stop = (): Promise<void> => (stopped ??= program.stop(served).then(removeFolder));
+    const { address, httpAddress, adminAddress } = await started(
+      program.start(served, () => false),
+      stop,
+    );
     const [{ accessKeyId, secretAccessKey }] = config.accessKeys as [typeof accessKey];
     const scheme = config.tlsCertificateFile === undefined ? "http" : "https";
     const s3 = { endpoint: `${scheme}://${httpAddress}`, region: config.region, credentials: { accessKeyId, secretAccessKey } };
-    let stopped: Promise<void> | undefined;
-    const stop = (): Promise<void> => (stopped ??= program.stop().then(removeFolder));
     return { address, s3, adminAddress, dataFolder, stop, [Symbol.asyncDispose]: stop };
   } catch (thrown) {
     await removeFolder();
+    throw thrown;
+  }
+}
+
+/** Addresses of a start; what a failed one opened is stopped. */
+async function started<Addresses>(start: Promise<Addresses>, stop: () => Promise<void>): Promise<Addresses> {
+  try {
+    return await start;
+  } catch (thrown) {
+    await stop();
     throw thrown;
   }
 }

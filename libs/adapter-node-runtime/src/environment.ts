@@ -12,6 +12,7 @@ import {
 } from "@concord/runtime";
 import { nodeClock } from "./clock.ts";
 import { nodeFailpoint } from "./failpoint.ts";
+import { openFilesMax } from "./open-files.ts";
 import { nodeRandom } from "./random.ts";
 
 /** CRC-32 (IEEE), unsigned. */
@@ -49,3 +50,6 @@ export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironmen
     tracer,
   };
 }
+
+/** What a server program needs of the machine before it has an environment. */
+export const nodeMachine = { clock: nodeClock, random: nodeRandom, openFilesMax, environment: nodeEnvironment };

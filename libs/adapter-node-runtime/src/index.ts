@@ -4,7 +4,7 @@ export { nodeDescriptors } from "./descriptors.ts";
 export { nodeDigestThread } from "./digest-thread.ts";
 export { nodeDisk } from "./disk.ts";
 export { tuneV8 } from "./v8-flags.ts";
-export { nodeChecksum, nodeEnvironment, type NodeEnvironmentOptions } from "./environment.ts";
+export { nodeChecksum, nodeEnvironment, nodeMachine, type NodeEnvironmentOptions } from "./environment.ts";
 export { FAILPOINT_VARIABLE, failpoint, nodeFailpoint, parseFailpoint, type FailpointPlan } from "./failpoint.ts";
 export { openFilesMax } from "./open-files.ts";
 export { overlayDisk } from "./overlay-disk.ts";

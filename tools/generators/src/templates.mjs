@@ -38,7 +38,7 @@ test("${name}: called: its name", () => {
 }
 
 export function appFiles(name, version) {
-  const dependencies = ["adapter-node-runtime", "config", "rpc", "runtime", "telemetry"];
+  const dependencies = ["adapter-node-runtime", "config", "rpc", "runtime", "server"];
   return {
     "package.json": manifest(name, version, "app", { ".": "./src/index.ts", "./main": "./src/main.ts" }, dependencies),
     "tsconfig.json": TSCONFIG,
@@ -176,38 +176,16 @@ export class ${pascal(name)}Service {
 }
 
 function appMain(name) {
-  return `import { readFileSync } from "node:fs";
-import { nodeClock, nodeEnvironment } from "@concord/adapter-node-runtime";
-import { buildOf, configOfProcess, tlsOf } from "@concord/config";
-import { grpcTransport, runMain, type Running } from "@concord/rpc";
-import { createLog, createMetrics, startAdmin } from "@concord/telemetry";
+  return `import { nodeMachine, tuneV8 } from "@concord/adapter-node-runtime";
+import { runServer, ServerProgram, settingsOf } from "@concord/server";
 import { compose${pascal(name)}, ${camel(name)}Schema, ${upper(name)}_METRICS } from "./index.ts";
 
-const readFile = (path: string): string => readFileSync(path, "utf8");
-const build = buildOf(import.meta.dirname, process.version, readFile);
-const config = configOfProcess("${name}", ${camel(name)}Schema, process, readFile, build);
-const log = createLog({ name: config.nodeName, level: config.logLevel });
-const metrics = createMetrics({ definitions: ${upper(name)}_METRICS, process: true, build });
-const tls = tlsOf(config, readFile);
-const transport = grpcTransport({ clock: nodeClock, log, metrics, ...(tls === undefined ? {} : { tls }) });
-const environment = nodeEnvironment({ transport, log, metrics, env: process.env });
-const service = compose${pascal(name)}(config, environment);
+tuneV8();
 
-async function start(signal: AbortSignal, isLeaving: () => boolean): Promise<Running> {
-  signal.addEventListener("abort", () => void service.stop());
-  const admin = await startAdmin({
-    address: config.adminAddress,
-    metrics,
-    ready: () => !isLeaving() && service.ready,
-    log,
-    pages: { "/tasks": environment.tasks.page },
-  });
-  log.info("admin", { address: admin.address });
-  await service.start();
-  return { stop: () => service.stop().then(() => admin.close()) };
-}
-
-await runMain({ process, clock: nodeClock, log, build: { ...build }, config, progress: environment.stopProgress, start });
+const settings = settingsOf("${name}", ${camel(name)}Schema, import.meta.dirname, process);
+const program = new ServerProgram({ ...settings, definitions: ${upper(name)}_METRICS, env: process.env, machine: nodeMachine });
+const service = compose${pascal(name)}(settings.config, program.environment);
+await runServer(program, async () => ({ name: "the service", service }), process);
 `;
 }
 

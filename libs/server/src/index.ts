@@ -1,0 +1,13 @@
+export {
+  readText,
+  runServer,
+  ServerProgram,
+  settingsOf,
+  type HttpOptions,
+  type Machine,
+  type ProgramConfig,
+  type ProgramEnvironment,
+  type Served,
+  type ServerProgramOptions,
+  type Settings,
+} from "./server-program.ts";
