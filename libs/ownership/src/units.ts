@@ -75,6 +75,8 @@ const CLOSED = { kind: "closed" } as const;
 export class Units<U extends Unit> {
   readonly #options: UnitsOptions<U>;
   readonly #held = new Map<string, Held<U>>();
+  /** `own`, until a tenure changes. */
+  #own: readonly U[] | undefined;
   readonly #progress: StopProgress;
   #isStopped = false;
   #changed = Promise.withResolvers<void>();
@@ -115,7 +117,8 @@ export class Units<U extends Unit> {
 
   /** Units of all tenures, those on their way here or out included. */
   get own(): readonly U[] {
-    return [...this.#held.values()].flatMap(({ tenure }) => unitOfTenure(tenure) ?? []);
+    this.#own ??= [...this.#held.values()].flatMap(({ tenure }) => unitOfTenure(tenure) ?? []);
+    return this.#own;
   }
 
   /** Number of units that are open here, on their way here or on their way out. */
@@ -294,24 +297,25 @@ export class Units<U extends Unit> {
   /** Resolves when it serves, or is not to be opened any more. Rejects when it could not be opened. */
   async #open(held: Held<U>): Promise<void> {
     const { clock, owners } = this.#options;
-    assert(held.tenure.kind === "closed", "a closed unit is opened");
+    assert(this.tenure(held.name).kind === "closed", "a closed unit is opened");
     const tenure: Extract<Tenure<U>, { kind: "opening" }> = { kind: "opening", unit: undefined, settled: Promise.withResolvers() };
-    held.tenure = tenure;
+    this.#become(held, tenure);
     try {
       await this.#askAll(held);
       if (held.tenure !== tenure) return;
       if (this.#isStopped || !owners.owns(held.name) || this.#heldUntilMs(held) > clock.monotonicMs()) {
-        held.tenure = CLOSED;
+        this.#become(held, CLOSED);
         return;
       }
       const unit = this.#options.tenure(held.name);
       tenure.unit = unit;
+      this.#own = undefined;
       // Losses before the raise: after one that comes during it the log is asked again.
       held.confirmedAt = owners.losses;
       void unit.ended.then((how) => this.#ended(held, unit, how));
       // A tenure that failed stays with its reason; one that was fenced is left by `#ended`.
       await unit.open().finally(() => {
-        if (held.tenure === tenure) held.tenure = { kind: "serving", unit };
+        if (held.tenure === tenure) this.#become(held, { kind: "serving", unit });
       });
       const now = this.tenure(held.name);
       if (now.kind !== "serving" || now.unit !== unit) return;
@@ -365,6 +369,11 @@ export class Units<U extends Unit> {
     void this.#leave(held, undefined).then(() => this.#look(held));
   }
 
+  #become(held: Held<U>, tenure: Tenure<U>): void {
+    held.tenure = tenure;
+    this.#own = undefined;
+  }
+
   /** `graceMs`: for what is in flight; undefined: at once. Resolves when it is closed. Never rejects. */
   async #leave(held: Held<U>, graceMs: number | undefined): Promise<void> {
     const { tenure } = held;
@@ -373,7 +382,7 @@ export class Units<U extends Unit> {
     const { log, noun } = this.#options;
     const { unit } = tenure;
     const settled = Promise.withResolvers<void>();
-    held.tenure = { kind: "leaving", unit, settled };
+    this.#become(held, { kind: "leaving", unit, settled });
     this.wake();
     try {
       await (graceMs === undefined ? unit?.stop() : unit?.drain(graceMs));
@@ -381,7 +390,7 @@ export class Units<U extends Unit> {
       log.error(`a ${noun} was not closed well`, { unit: held.name, reason: toConcordError(thrown).message });
     } finally {
       // After the stop it stays as it is: calls that are still on their way find that it has stopped.
-      if (!this.#isStopped) held.tenure = CLOSED;
+      if (!this.#isStopped) this.#become(held, CLOSED);
       held.unownedSinceMs = undefined;
       settled.resolve();
       this.wake();

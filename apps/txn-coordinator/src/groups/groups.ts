@@ -233,10 +233,12 @@ export class Groups {
    * id in another group.
    */
   groupOfTransaction(id: TimeId, identity: string): TransactionGroup | undefined {
-    for (const group of this.own) if (group.hasOpen(id, identity)) return group;
-    for (const group of this.own) if (group.hasCommitted(id, identity)) return group;
-    for (const group of this.own) if (group.knows(id)) return group;
-    return undefined;
+    const { own } = this.#units;
+    const unit =
+      own.find(({ group }) => group.hasOpen(id, identity)) ??
+      own.find(({ group }) => group.hasCommitted(id, identity)) ??
+      own.find(({ group }) => group.knows(id));
+    return unit?.group;
   }
 
   /** Runs a Start's preparation; `whenOpen` lets later operations of it wait. */
