@@ -39,6 +39,7 @@ export { GROUPS_RANGE, GROUPS_VERSION_KEY, readGroupMap, RowGroups, type StoredG
 export { tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
 export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";
+export { newTables, plannedTables, type PlannedTables } from "./planned-tables.ts";
 export { planRead, planReadRange, planReadRows } from "./plan-read.ts";
 export { planCreateIndex, planCreateTable } from "./plan-schema.ts";
 export { planBatch, planWrite, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN } from "./plan-write.ts";

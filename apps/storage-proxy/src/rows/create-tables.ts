@@ -1,19 +1,14 @@
 import type { Mutation, RowStore } from "@concord/ports";
 import { ConcordError, type TimestampUs } from "@concord/runtime";
 import {
-  catalogueOf,
   definitionToJson,
-  parse,
-  plan,
-  type PlanContext,
-  sameShape,
+  newTables,
+  plannedTables,
   SCHEMA_VERSION_KEY,
-  type SchemaCache,
-  type SchemaCatalogue,
-  type SchemaPlan,
-  type TableDefinition,
   TABLES_RANGE,
-  withTable,
+  type PlanContext,
+  type SchemaCache,
+  type TableDefinition,
 } from "@concord/schema";
 import { CREATE_STATEMENTS_MAX } from "../limits.ts";
 
@@ -31,55 +26,18 @@ export interface CreateTablesOptions {
  * Two nodes creating tables at the same moment may give both the same schema version.
  */
 export async function createTables(statements: readonly string[], options: CreateTablesOptions): Promise<bigint> {
-  if (statements.length === 0) throw new ConcordError("MALFORMED_REQUEST", "there is no statement");
-  if (statements.length > CREATE_STATEMENTS_MAX) {
-    const metadata = { limit: "CREATE_STATEMENTS_MAX", value: String(CREATE_STATEMENTS_MAX) };
-    throw new ConcordError("LIMIT_EXCEEDED", `${statements.length} statements; at most ${CREATE_STATEMENTS_MAX}`, { metadata });
-  }
-  const parsed = statements.map(parse);
-  await options.schema.reload();
-  const before = options.schema.catalogue;
-  let catalogue = before;
-  const created = new Set<string>();
-  for (const statement of parsed) {
-    // Whether a table exists is decided below: the same definition again is no mistake.
-    const planned = plan(statement, statement.body.kind === "create-table" ? NO_TABLES : catalogue, [], options.context);
-    if (planned.kind !== "create-table" && planned.kind !== "create-index") {
-      throw new ConcordError("CQL_UNSUPPORTED", "CreateTables takes CREATE TABLE and CREATE INDEX only");
-    }
-    const definition = definitionOf(planned, catalogue, before);
-    if (definition === undefined) continue;
-    catalogue = withTable(catalogue, definition, before.version + 1n);
-    created.add(definition.name);
-  }
-  if (created.size === 0) return before.version;
-  const definitions = [...created].map((name) => catalogue.tables.get(name)!);
-  await options.rows.apply(mutationsOf(definitions, catalogue.version, options.drawTimestamp()), { timeoutMs: options.timeoutMs });
-  await options.schema.reload();
-  return options.schema.catalogue.version;
-}
-
-const NO_TABLES = catalogueOf(0n, []);
-
-/** The definition to store; undefined when it is there already. */
-function definitionOf(planned: SchemaPlan, catalogue: SchemaCatalogue, before: SchemaCatalogue): TableDefinition | undefined {
-  const { definition } = planned;
-  if (definition.kind === "transactional") {
-    throw new ConcordError(
-      "USE_TRANSACTION",
-      `${definition.name} is transactional: create it at a txn-coordinator, or say WITH kind = 'plain'`,
-    );
-  }
-  if (planned.kind === "create-index") {
-    if (planned.exists) return undefined;
-    if (before.tables.has(definition.name))
-      throw new ConcordError("INDEX_ON_EXISTING_TABLE", `${definition.name} exists: an index stands with its table`);
-    return definition;
-  }
-  const present = catalogue.tables.get(definition.name);
-  if (present === undefined) return definition;
-  if (sameShape(present, definition)) return undefined;
-  throw new ConcordError("TABLE_EXISTS", `there is another table ${definition.name} already`, { metadata: { table: definition.name } });
+  const { rows, schema, context, drawTimestamp, timeoutMs } = options;
+  const planned = plannedTables(statements, CREATE_STATEMENTS_MAX, context);
+  for (const { name, kind } of planned.tables.values())
+    if (kind === "transactional")
+      throw new ConcordError("USE_TRANSACTION", `${name} is transactional: create it at a txn-coordinator, or say WITH kind = 'plain'`);
+  await schema.reload();
+  const { version } = schema.catalogue;
+  const created = newTables(planned, schema.catalogue, context);
+  if (created.length === 0) return version;
+  await rows.apply(mutationsOf(created, version + 1n, drawTimestamp()), { timeoutMs });
+  await schema.reload();
+  return schema.catalogue.version;
 }
 
 function mutationsOf(definitions: readonly TableDefinition[], version: bigint, timestampUs: TimestampUs): Mutation[] {

@@ -3,6 +3,8 @@ import {
   catalogueOf,
   definitionOfRow,
   definitionToJson,
+  newTables,
+  plannedTables,
   SCHEMA_VERSION_KEY,
   type SchemaCache,
   type SchemaCatalogue,
@@ -12,8 +14,7 @@ import {
 } from "@concord/schema";
 import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
 import type { CellValue } from "@concord/values";
-import { POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
-import { newTables, plannedTables } from "./planned-tables.ts";
+import { CREATE_STATEMENTS_MAX, POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
 import { tableRow, versionRow } from "./system-tables.ts";
 
 export interface CreateTablesContext {
@@ -32,7 +33,7 @@ export async function createTables(
   deadlineAtMs: number,
 ): Promise<bigint> {
   const { environment, schema } = context;
-  const planned = plannedTables(statements, environment);
+  const planned = plannedTables(statements, CREATE_STATEMENTS_MAX, environment);
   const id = newTimeId(environment.clock, environment.random);
   const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
   await group.serving().start(call(1), {

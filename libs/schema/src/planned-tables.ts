@@ -1,15 +1,11 @@
 import { ConcordError } from "@concord/runtime";
-import {
-  catalogueOf,
-  parse,
-  plan,
-  sameShape,
-  withTable,
-  type PlanContext,
-  type SchemaCatalogue,
-  type TableDefinition,
-} from "@concord/schema";
-import { CREATE_STATEMENTS_MAX } from "../limits.ts";
+import { catalogueOf, withTable, type SchemaCatalogue } from "./catalogue.ts";
+import { plan, type PlanContext } from "./compile.ts";
+import type { Statement } from "./cql/ast.ts";
+import { parse } from "./cql/parse.ts";
+import { sameShape, type TableDefinition } from "./definition.ts";
+
+const NO_TABLES = catalogueOf(0n, []);
 
 /**
  * The tables that CREATE TABLE and CREATE INDEX statements ask for, each with its indexes, without a look at existing tables. An index
@@ -18,18 +14,18 @@ import { CREATE_STATEMENTS_MAX } from "../limits.ts";
 export interface PlannedTables {
   readonly tables: ReadonlyMap<string, TableDefinition>;
   /** Parsed CREATE INDEX statements on tables this call does not create. */
-  readonly elsewhere: readonly ReturnType<typeof parse>[];
+  readonly elsewhere: readonly Statement[];
 }
 
 /** CQL_SYNTAX, CQL_UNSUPPORTED, SCHEMA_INVALID, SYSTEM_TABLE, TABLE_EXISTS when two statements contradict each other. */
-export function plannedTables(statements: readonly string[], context: PlanContext): PlannedTables {
+export function plannedTables(statements: readonly string[], statementsMax: number, context: PlanContext): PlannedTables {
   if (statements.length === 0) throw new ConcordError("MALFORMED_REQUEST", "there is no statement");
-  if (statements.length > CREATE_STATEMENTS_MAX) {
-    const metadata = { limit: "CREATE_STATEMENTS_MAX", value: String(CREATE_STATEMENTS_MAX) };
-    throw new ConcordError("LIMIT_EXCEEDED", `${statements.length} statements; at most ${CREATE_STATEMENTS_MAX}`, { metadata });
+  if (statements.length > statementsMax) {
+    const metadata = { limit: "CREATE_STATEMENTS_MAX", value: String(statementsMax) };
+    throw new ConcordError("LIMIT_EXCEEDED", `${statements.length} statements; at most ${statementsMax}`, { metadata });
   }
-  let catalogue = catalogueOf(0n, []);
-  const elsewhere: ReturnType<typeof parse>[] = [];
+  let catalogue = NO_TABLES;
+  const elsewhere: Statement[] = [];
   for (const statement of statements.map(parse)) {
     const { body } = statement;
     if (body.kind !== "create-table" && body.kind !== "create-index") {
@@ -39,9 +35,10 @@ export function plannedTables(statements: readonly string[], context: PlanContex
       elsewhere.push(statement);
       continue;
     }
-    const planned = plan(statement, catalogue, [], context);
+    const planned = plan(statement, body.kind === "create-table" ? NO_TABLES : catalogue, [], context);
     if (planned.kind === "create-table") {
       const earlier = catalogue.tables.get(planned.definition.name);
+      if (earlier !== undefined && !planned.ifNotExists) refuseOther(earlier, planned.definition);
       if (earlier !== undefined) continue;
       catalogue = withTable(catalogue, planned.definition, 0n);
     } else if (planned.kind === "create-index" && !planned.exists) {
@@ -63,8 +60,13 @@ export function newTables(planned: PlannedTables, existing: SchemaCatalogue, con
   }
   return [...planned.tables.values()].filter((definition) => {
     const present = existing.tables.get(definition.name);
-    if (present === undefined) return true;
-    if (sameShape(present, definition)) return false;
-    throw new ConcordError("TABLE_EXISTS", `there is another table ${definition.name} already`, { metadata: { table: definition.name } });
+    if (present !== undefined) refuseOther(present, definition);
+    return present === undefined;
   });
+}
+
+function refuseOther(present: TableDefinition, definition: TableDefinition): void {
+  const { name } = definition;
+  if (sameShape(present, definition)) return;
+  throw new ConcordError("TABLE_EXISTS", `there is another table ${name} already`, { metadata: { table: name } });
 }
