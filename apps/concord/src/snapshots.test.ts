@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { ListObjectsV2Command, S3Client } from "@aws-sdk/client-s3";
 import { nodeClock } from "@concord/adapter-node-runtime";
@@ -16,7 +17,7 @@ import { silentLog, silentMetrics } from "@concord/runtime";
 import { startConcord } from "./index.ts";
 
 const WORKER = fileURLToPath(import.meta.resolve("@concord/dedup-worker/main"));
-const TRIES_MAX = 5_000;
+const WAIT_MS_MAX = 120_000;
 const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
 const root = await mkdtemp(join(tmpdir(), "concord-snapshots-"));
 const children: ChildProcess[] = [];
@@ -65,8 +66,11 @@ async function ingest(address: string, from: number, to: number): Promise<readon
 }
 
 async function snapshotTaken(admin: string): Promise<void> {
-  for (let tries = 0; tries < TRIES_MAX; tries += 1) if ((await metric(admin, 'dedup_snapshots_total{result="taken"}')) > 0) return;
-  throw new Error("no snapshot was taken");
+  const endMs = performance.now() + WAIT_MS_MAX;
+  while ((await metric(admin, 'dedup_snapshots_total{result="taken"}')) === 0) {
+    if (performance.now() > endMs) throw new Error("no snapshot was taken");
+    await setTimeout(5);
+  }
 }
 
 const all = (verdict: string, count: number): string[] => Array.from({ length: count }, () => verdict);
