@@ -6,7 +6,14 @@ import { rm, stat, statfs, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
-import { CreateBucketCommand, DeleteObjectCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import {
+  CreateBucketCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+} from "@aws-sdk/client-s3";
 import { nodeClock } from "@concord/adapter-node-runtime";
 import { MountedDisk } from "@concord/adapter-node-runtime/testing";
 import { connect, type ConcordClient } from "@concord/client";
@@ -52,11 +59,27 @@ const put = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new PutO
 const remove = ({ s3 }: Clients, key: string): Promise<unknown> => s3.send(new DeleteObjectCommand(object(key)));
 const get = ({ s3 }: Clients, key: string): Promise<string> =>
   s3.send(new GetObjectCommand(object(key))).then(({ Body }) => Body!.transformToString());
+const listed = async ({ s3 }: Clients): Promise<unknown[]> =>
+  ((await s3.send(new ListObjectsV2Command({ Bucket: "photos" }))).Contents ?? []).map(({ Key }) => Key);
 const note = ({ db }: Clients, body: string, deadlineMs?: number): Promise<void> =>
   db.runTransaction(NOTE, async (txn) => txn.insert("notes", { ...NOTE.key, body }), deadlineMs === undefined ? {} : { deadlineMs });
 const erase = ({ db }: Clients): Promise<void> => db.runTransaction(NOTE, async (txn) => txn.delete("notes", NOTE.key));
 const noted = ({ db }: Clients): Promise<{ body: string } | undefined> =>
   db.runTransaction(NOTE, (txn) => txn.read<{ body: string }>("notes", NOTE.key));
+const mark = ({ db }: Clients, body: string): Promise<unknown> => db.query("INSERT INTO marks (owner, body) VALUES (?, ?)", ["ann", body]);
+const unmark = ({ db }: Clients, owner: string): Promise<unknown> => db.query("DELETE FROM marks WHERE owner = ?", [owner]);
+const marked = async ({ db }: Clients): Promise<unknown> =>
+  (await db.query("SELECT body FROM marks WHERE owner = ?", ["ann"])).rows[0]?.["body"];
+/** The first message of all. */
+async function received({ db: { messages } }: Clients): Promise<string | undefined> {
+  const { partitions } = await messages.bounds(0);
+  for (let partition = 0; partition < partitions; partition += 1) {
+    const { start } = await messages.bounds(partition);
+    const page = await messages.read(partition, { from: start });
+    if (page.messages.length > 0) return page.messages[0]!.id;
+  }
+  return undefined;
+}
 const send = ({ db }: Clients, id: string, timeoutMs?: number): Promise<string> =>
   db.messages.ingest([{ id, value: id }], timeoutMs === undefined ? {} : { timeoutMs }).then(([result]) => result!.verdict);
 
@@ -157,24 +180,35 @@ async function untilWaiting(child: ChildProcess, parts: readonly string[]): Prom
 }
 
 test(
-  "full disk without a reserve: deletions wait, SIGTERM ends it with 0; started again it serves reads, and with space writes",
+  "[OPS11] full disk without a reserve: deletions wait, reads are served; SIGTERM ends it with 0; started again it serves reads, and with space writes",
   { skip: disk.skip },
   async () => {
     const data = join(folder, "unreserved");
     const args = ["--data-folder", data, "--low-space-bytes", String(LOW_BYTES), "--reserve-bytes", "0"];
     const first = await processes.start(args);
     const before = await clientsOf(first);
-    await before.db.createTables(["CREATE TABLE notes (owner text PRIMARY KEY, body text)"]);
+    await before.db.createTables([
+      "CREATE TABLE notes (owner text PRIMARY KEY, body text)",
+      "CREATE TABLE marks (owner text PRIMARY KEY, body text) WITH kind = 'plain'",
+    ]);
     await before.s3.send(new CreateBucketCommand({ Bucket: "photos" }));
     await note(before, "kept");
+    await mark(before, "kept");
+    await send(before, "m1");
     const names = Array.from({ length: FREEING }, (_, at) => `${at}-`.padEnd(LONG_KEY, "x"));
     await Promise.all(["cat", ...names].map((key) => put(before, key)));
     await fill();
     // Deletions are not refused: they fill what is left of the journals' last blocks.
     const erased = (owner: string): Promise<void> =>
       before.db.runTransaction({ table: "notes", key: { owner } }, async (txn) => txn.delete("notes", { owner }));
-    const written = Promise.allSettled([...names.map((name) => remove(before, name)), ...names.map(erased)]);
+    const unmarked = (owner: string): Promise<unknown> => unmark(before, owner);
+    const written = Promise.allSettled([...names.map((name) => remove(before, name)), ...names.map(erased), ...names.map(unmarked)]);
     await untilWaiting(first.child, ["objects", "storage"]);
+    // In the bucket and the table in which rows wait to be deleted.
+    assert.equal(await get(before, "cat"), "cat");
+    assert.ok((await listed(before)).includes("cat"));
+    assert.equal(await marked(before), "kept");
+    assert.equal(await received(before), "m1");
     first.child.kill("SIGTERM");
     assert.equal((await once(first.child, "exit"))[0], 0);
     before.close();

@@ -34,11 +34,11 @@ class SerialSteps implements MetadataStore {
     return done;
   }
 
-  getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
+  getSynced(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
     return this.#store.getMany(keys);
   }
 
-  range(range: Parameters<MetadataStore["range"]>[0]): Promise<KeyValueEntry[]> {
+  rangeSynced(range: Parameters<MetadataStore["rangeSynced"]>[0]): Promise<KeyValueEntry[]> {
     return this.#store.range(range);
   }
 }
@@ -92,8 +92,8 @@ test("[OGD4] one commit: one step that writes all", async () => {
       steps.push(step);
       return serial.submit(step);
     },
-    getMany: (keys) => serial.getMany(keys),
-    range: (range) => serial.range(range),
+    getSynced: (keys) => serial.getSynced(keys),
+    rangeSynced: (range) => serial.rangeSynced(range),
   };
   await over(store).commit({ ...put(5n), conditions: [{ key: KEY, version: undefined }] });
   assert.equal(steps.length, 1);
@@ -159,8 +159,8 @@ test("[OGD2] store failed: unknown when the step may have been written, an error
   const failing = (applied: "no" | "unknown"): KeyValueMetadata =>
     over({
       submit: () => Promise.reject(new ConcordError("STORE_FAILED", "EIO", { applied })),
-      getMany: async () => [],
-      range: async () => [],
+      getSynced: async () => [],
+      rangeSynced: async () => [],
     });
   assert.equal((await failing("unknown").commit(put(1n))).kind, "unknown");
   await assert.rejects(failing("no").commit(put(1n)), (thrown: unknown) => thrown instanceof ConcordError && thrown.applied === "no");

@@ -15,10 +15,10 @@ import { ConcordError, toConcordError, toHex, type Checksum, type Log } from "@c
 import { counterKey, decodeCounters, decodeRow, encodeCounters, encodeRow, joined, rowPrefix } from "./format.ts";
 import { COMMIT_BYTES_MAX, COMMIT_ROWS_MAX } from "./limits.ts";
 
-/** Steps and reads over one store, as `engine` offers them: reads see every commit that was answered, and only what is on disk. */
+/** Steps and reads over one store, as `engine` offers them: reads see every commit that was answered, and only what is on disk (I4). */
 export interface MetadataStore extends StepRunner {
-  getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]>;
-  range: KeyValue["range"];
+  getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]>;
+  rangeSynced: KeyValue["range"];
 }
 
 export interface KeyValueMetadataOptions {
@@ -50,7 +50,7 @@ export class KeyValueMetadata implements ObjectMetadata {
 
   async read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
     const prefix = rowPrefix(partition);
-    const values = await this.#store.getMany(keys.map((key) => joined(prefix, key)));
+    const values = await this.#store.getSynced(keys.map((key) => joined(prefix, key)));
     return keys.map((key, at) => this.#row(partition, Uint8Array.from(key), values[at]));
   }
 
@@ -61,7 +61,7 @@ export class KeyValueMetadata implements ObjectMetadata {
     let [from, to] = [joined(prefix, range.from), joined(prefix, range.to)];
     for (;;) {
       const asked = limit - rows.length;
-      const entries = await this.#store.range({ from, to, limit: asked, reverse });
+      const entries = await this.#store.rangeSynced({ from, to, limit: asked, reverse });
       for (const { key, value } of entries) {
         const row = this.#readableRow(partition, key.slice(prefix.length), value, onUnreadable);
         if (row !== undefined) rows.push(row);
@@ -91,7 +91,7 @@ export class KeyValueMetadata implements ObjectMetadata {
   }
 
   async readCounters(partition: string, key: Uint8Array): Promise<readonly bigint[]> {
-    const [value] = await this.#store.getMany([counterKey(partition, key)]);
+    const [value] = await this.#store.getSynced([counterKey(partition, key)]);
     return this.#checked(partition, key, () => decodeCounters(value, this.#checksum));
   }
 

@@ -255,6 +255,37 @@ test("getMany: a step writes one of the keys: waits for it; other keys: at once 
   assert.equal(store.loads, loads + 1, "a cached key is not loaded");
 });
 
+test("[OPS11] a write waits for space: what is on disk of its keys, and of keys that it compares, is read at once (I11)", async () => {
+  const { engine, store } = setUp();
+  for (const key of ["header", "row"]) await store.batch([{ kind: "put", key: bytes(key), value: bytes("old") }], { sync: true });
+  const write = watch(
+    engine.submit({
+      load: [bytes("header")],
+      run: ([header]) => ({ persist: [{ kind: "put", key: bytes("row"), value: bytes("new") }], reply: textOf(header) }),
+    }),
+  );
+  await turn();
+  const later = watch(engine.submit(append("header", "er")));
+  await turn();
+  assert.equal(store.batches.length, 1, "the sync has begun, and ends when there is space");
+  const keys = ["header", "row", "none"].map(bytes);
+  const all = { from: bytes("a"), to: bytes("z"), limit: 9 };
+  assert.deepEqual((await engine.getSynced(keys)).map(textOf), ["old", "old", undefined]);
+  assert.deepEqual(
+    (await engine.rangeSynced(all)).map(({ value }) => textOf(value)),
+    ["old", "old"],
+  );
+  assert.deepEqual([write.state, later.state], ["waiting", "waiting"]);
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(write.state, "old");
+  assert.deepEqual((await engine.getSynced(keys)).map(textOf), ["old", "new", undefined], "an answered write is seen");
+  await store.batches[1]!.end();
+  await turn();
+  assert.equal(later.state, "older");
+  assert.deepEqual((await engine.getSynced(keys)).map(textOf), ["older", "new", undefined]);
+});
+
 test("cache: what steps only write is loaded when it is read; what they read and write is kept", async () => {
   const { engine, store } = setUp();
   const write = { kind: "put", key: bytes("written"), value: bytes("x") } as const;

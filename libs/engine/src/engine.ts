@@ -127,9 +127,17 @@ export class Engine implements StepRunner, Checkpoints {
    * Reads beside the steps, without waiting for a sync that does not concern the keys. Sees every step submitted before that loads
    * one of them, and answers only what is on disk (I5). Answers in the order of `keys`.
    */
-  async getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
+  getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
+    const isActive = keys.some((key) => this.#isActive(key, keyHash(key)));
+    return isActive ? this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) }) : this.getSynced(keys);
+  }
+
+  /**
+   * What is on disk as of the call, in the order of `keys`: every write that was answered, none that is under way. Waits for no step and no sync,
+   * so neither for space (I11).
+   */
+  async getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    if (keys.some((key) => this.#isActive(key, keyHash(key)))) return this.submit({ load: keys, run: (reply) => ({ persist: [], reply }) });
     const cached = keys.map((key) => this.#cached(key, keyHash(key)));
     const absent = keys.filter((_, at) => cached[at] === undefined);
     if (absent.length === 0) return cached.map((box) => box!.value);
@@ -151,6 +159,12 @@ export class Engine implements StepRunner, Checkpoints {
     if (this.#isActiveBetween(range.from, range.to)) {
       await this.submit({ load: [], run: () => ({ persist: [], reply: undefined }) });
     }
+    return this.rangeSynced(range);
+  }
+
+  /** As `getSynced`, for a range. */
+  async rangeSynced(range: KeyRange): Promise<KeyValueEntry[]> {
+    if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
     return this.#store.range(range);
   }
 
