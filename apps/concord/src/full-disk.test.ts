@@ -207,6 +207,7 @@ test(
     // In the bucket and the table in which rows wait to be deleted.
     assert.equal(await get(before, "cat"), "cat");
     assert.ok((await listed(before)).includes("cat"));
+    assert.equal((await noted(before))?.body, "kept");
     assert.equal(await marked(before), "kept");
     assert.equal(await received(before), "m1");
     first.child.kill("SIGTERM");

@@ -35,7 +35,9 @@ interface Waiting {
   reject(error: ConcordError): void;
 }
 
-type Outcome = { readonly kind: "reply"; readonly reply: unknown } | { readonly kind: "error"; readonly error: ConcordError };
+type Outcome =
+  | { readonly kind: "reply"; readonly reply: unknown; readonly onSynced: (() => void) | undefined }
+  | { readonly kind: "error"; readonly error: ConcordError };
 
 /** Steps that ran and wait for their writes to be on disk. */
 /** What steps that ran one after the other leave. */
@@ -301,7 +303,7 @@ export class Engine implements StepRunner, Checkpoints {
         const effects = step.run(held.map(valueIn));
         for (const operation of effects.persist) bytes += this.#persist(operation, batch);
         for (const operation of effects.derived ?? []) bytes += this.#derive(operation, batch);
-        outcomes.push({ kind: "reply", reply: effects.reply });
+        outcomes.push({ kind: "reply", reply: effects.reply, onSynced: effects.onSynced });
       } catch (thrown) {
         outcomes.push({ kind: "error", error: toConcordError(thrown) });
       }
@@ -369,8 +371,10 @@ export class Engine implements StepRunner, Checkpoints {
     for (let i = 0; i < batch.waiting.length; i += 1) {
       const { held, resolve, reject } = batch.waiting[i]!;
       const outcome = batch.outcomes[i]!;
-      if (outcome.kind === "reply") resolve(outcome.reply as never);
-      else reject(outcome.error);
+      if (outcome.kind === "reply") {
+        outcome.onSynced?.();
+        resolve(outcome.reply as never);
+      } else reject(outcome.error);
       for (const one of held) this.#view.release(one);
     }
     for (const one of batch.written) this.#view.release(one);

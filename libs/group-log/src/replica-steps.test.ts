@@ -2,18 +2,21 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
-import type { DecidedMark, LogEntry, StoreStep } from "@concord/ports";
-import { epochOf, seqOf, timestampUsOf, toHex } from "@concord/runtime";
+import type { DecidedMark, GroupOwner, LogEntry, StoreStep } from "@concord/ports";
+import { epochOf, seqOf, silentLog, timestampUsOf, toHex } from "@concord/runtime";
 import { EPOCH_MAX, GROUPS_MAX, SEQ_MAX, TAIL_BYTES_MAX, TAIL_ENTRIES_MAX } from "./limits.ts";
+import { localLogReplica } from "./local-replica.ts";
 import { entryKey, headerKey } from "./log-format.ts";
 import type { ReplicaLog } from "./replica-steps.ts";
 import type { LogAppendReply, LogAppendRequest, ReplicaLogState } from "./replica.ts";
 import { openReplicaLog } from "./open-replica.ts";
 import { restoreGroup } from "./restore.ts";
+import { RingGroupLog } from "./ring-group-log.ts";
 import { readStoredGroup } from "./stored-group.ts";
 import { bytesOf, text } from "./test/history.ts";
 import { checksum } from "./test/simulated-ring.ts";
 import { BROKEN_ROWS, checkRows, openPlain, rowsOf, type PlainDisk } from "./test/plain-replica.ts";
+import { VirtualTime } from "./test/virtual-time.ts";
 
 const GROUP = "albums";
 const NOTHING: DecidedMark = { seq: seqOf(0n), epoch: epochOf(0n) };
@@ -505,3 +508,37 @@ const GOLDEN = {
   "67616c62756d730001": "0275dfc6000000000000000007086e6f64652d612e310000000000000000000000000000000000000000000f42400000000000000000",
   "6c616c62756d7300010000000000000001": "024c597c570000000000000007026869726f77",
 };
+
+/** Syncs end when the test says so. */
+class HeldStore extends MemoryKeyValue {
+  readonly held: (() => void)[] = [];
+  isHeld = false;
+
+  override async batch(...call: Parameters<MemoryKeyValue["batch"]>): Promise<void> {
+    if (this.isHeld) await new Promise<void>((resolve) => this.held.push(resolve));
+    return super.batch(...call);
+  }
+}
+
+test("[TXD1] [OPS11] state: a raise and an append wait for space: answered at once, without them; once they are answered it has them (I11)", async () => {
+  const store = new HeldStore();
+  const { log, disk } = await openPlain(store);
+  const onTooFarBehind = (): void => undefined;
+  const time = new VirtualTime();
+  const replica = localLogReplica({ name: "n", log, runner: disk, peers: [], clock: time, report: silentLog, onTooFarBehind });
+  const ring = new RingGroupLog({ replicas: [replica], clock: time, onFollowers: () => undefined });
+  const owner = (epoch: bigint): GroupOwner => ({ group: GROUP, epoch: epochOf(epoch), owner: `owner-${epoch}` });
+  assert.equal((await replica.logRaise(owner(1n), 1_000)).promised, true);
+  store.isHeld = true;
+  const base = { previousEpoch: epochOf(0n), timestampCeilingUs: timestampUsOf(0n), decided: NOTHING, appliedByAllSeq: seqOf(0n) };
+  const appended = replica.logAppend({ ...owner(1n), ...base, entries: [entry(1, 1)] }, 1_000);
+  const raised = replica.logRaise(owner(2n), 1_000);
+  while (store.held.length === 0) await new Promise(setImmediate);
+  assert.equal((await replica.logState(GROUP, 1_000)).lastSeq, 0n);
+  assert.equal(await ring.verify(owner(1n), 1_000), "current");
+  store.isHeld = false;
+  for (const end of store.held) end();
+  assert.deepEqual([(await appended).result, (await raised).promised], ["accepted", true]);
+  assert.equal((await replica.logState(GROUP, 1_000)).lastSeq, 1n);
+  assert.deepEqual([await ring.verify(owner(1n), 1_000), await ring.verify(owner(2n), 1_000)], ["fenced", "current"]);
+});

@@ -37,6 +37,8 @@ export interface ReplicaLog {
   raise(request: GroupOwner): StoreStep<LogRaiseReply>;
   append(request: LogAppendRequest): StoreStep<LogAppendReply>;
   state(group: string): StoreStep<ReplicaLogState>;
+  /** The newest state that is on disk, without entries: that of the last step that was answered. */
+  stateOnDisk(group: string): ReplicaLogState;
   read(request: LogReadRequest): StoreStep<ReplicaLogState>;
   advance(request: LogAdvanceRequest): StoreStep<ReplicaLogState>;
   /** Applies what follows from a peer's state, read from this replica's applied watermark + 1 on; answers the state then. */
@@ -61,6 +63,8 @@ export interface ReplicaLogOptions {
 
 export class ReplicaLogSteps implements ReplicaLog {
   readonly #groups = new Map<string, GroupState>();
+  /** The newest states that are on disk. */
+  readonly #onDisk = new Map<string, GroupState>();
   readonly #kept = new Map<string, KeptEntries>();
   readonly #options: ReplicaLogOptions;
   /** Rows up to here are on disk for good: their entries are not needed to derive them again (I9). */
@@ -73,6 +77,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     for (const [group, { state, kept }] of groups) {
       assert(kept.lastSeq === state.appliedSeq, "I9: every applied entry is kept until it is dropped");
       this.#groups.set(group, state);
+      this.#onDisk.set(group, state);
       this.#kept.set(group, kept);
       this.#appliedSince.add(group);
     }
@@ -108,7 +113,11 @@ export class ReplicaLogSteps implements ReplicaLog {
       const state = { ...before, promisedEpoch: request.epoch, owner: request.owner };
       this.#groups.set(request.group, state);
       // promised and synced before answered (I1); repeated raises too, so that they wait for the first
-      return { persist: [this.#header(request.group, state)], reply: { promised: true, state: describeState(state, state.entries) } };
+      return {
+        persist: [this.#header(request.group, state)],
+        onSynced: () => this.#synced(request.group, state),
+        reply: { promised: true, state: describeState(state, state.entries) },
+      };
     });
   }
 
@@ -128,6 +137,11 @@ export class ReplicaLogSteps implements ReplicaLog {
   state(group: string): StoreStep<ReplicaLogState> {
     encodedName(group);
     return this.#step(() => ({ persist: [], reply: describeState(this.#stateOf(group), []) }));
+  }
+
+  stateOnDisk(group: string): ReplicaLogState {
+    encodedName(group);
+    return describeState(this.#onDisk.get(group) ?? EMPTY_GROUP, []);
   }
 
   /** Kept entries come from the store, those of the tail from memory. What is applied or dropped before the step runs ends the page. */
@@ -209,6 +223,13 @@ export class ReplicaLogSteps implements ReplicaLog {
     return kept;
   }
 
+  #synced(group: string, state: GroupState): void {
+    const before = this.#onDisk.get(group) ?? EMPTY_GROUP;
+    assert(state.promisedEpoch >= before.promisedEpoch, "I1: a promise that was answered is never taken back");
+    assert(state.appliedSeq >= before.appliedSeq, "I8: watermarks only grow");
+    this.#onDisk.set(group, state);
+  }
+
   #refuseGroups(group: string): void {
     if (this.#groups.has(group) || this.#groups.size < GROUPS_MAX) return;
     throw new ConcordError("LIMIT_EXCEEDED", `at most ${GROUPS_MAX} groups`, {
@@ -245,6 +266,7 @@ export class ReplicaLogSteps implements ReplicaLog {
     return {
       persist: [...dropped, ...written, ...forgotten, this.#header(group, state)],
       derived,
+      onSynced: () => this.#synced(group, state),
       reply: describeState(state, []),
     };
   }

@@ -25,6 +25,8 @@ export interface StoreEffects<Reply> {
    * and before it serves them; `Checkpoints` says which of them it need not. No key of `persist` is among them. Their bytes are kept as they are.
    */
   readonly derived?: readonly KeyValueOperation[];
+  /** Called once, when `persist` is on disk, before the reply leaves; in the order of the steps. Not called when that failed. May not throw. */
+  readonly onSynced?: () => void;
   readonly reply: Reply;
 }
 

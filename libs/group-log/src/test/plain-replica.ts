@@ -25,8 +25,9 @@ export class PlainDisk implements StepRunner, Checkpoints {
 
   submit<Reply>(step: StoreStep<Reply>): Promise<Reply> {
     const reply = this.#last.then(async () => {
-      const { persist, derived = [], reply } = step.run(await this.store.getMany(step.load));
+      const { persist, derived = [], onSynced, reply } = step.run(await this.store.getMany(step.load));
       await this.store.batch([...persist, ...derived], { sync: true });
+      onSynced?.();
       for (const begun of this.#listeners) begun()();
       return reply;
     });

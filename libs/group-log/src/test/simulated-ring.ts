@@ -81,9 +81,13 @@ class SlowDisk implements StepRunner, Checkpoints {
         const stored = await this.#store.getMany(step.load);
         const loaded = step.load.map((key, at) => (this.#written.has(toHex(key)) ? this.#written.get(toHex(key)) : stored[at]));
         try {
-          const { persist, derived = [], reply } = step.run(loaded);
+          const { persist, derived = [], onSynced, reply } = step.run(loaded);
           for (const one of persist) this.#written.set(toHex(one.key), one.kind === "put" ? one.value : undefined);
-          this.#pending.push({ persist, derived, reply: () => resolve(reply) });
+          const answer = (): void => {
+            onSynced?.();
+            resolve(reply);
+          };
+          this.#pending.push({ persist, derived, reply: answer });
           this.#sync();
         } catch (thrown) {
           this.#onFailed(thrown);
