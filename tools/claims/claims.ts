@@ -7,6 +7,7 @@ import { join, relative, resolve } from "node:path";
 export const ROOT = resolve(import.meta.dirname, "../..");
 export const DESIGN_FILES = [
   "docs/design/transactions.md",
+  "docs/design/unified.md",
   "docs/design/logged-batches.md",
   "docs/design/objects.md",
   "docs/design/messages.md",

@@ -31,6 +31,41 @@ export type Write =
   | { readonly update: string; readonly row: Fields }
   | { readonly delete: string; readonly key: Fields };
 
+/**
+ * What must hold of a row for the writes beside it (UN20). `equal`: the row's key, and columns with their values; null = has none, also because the
+ * row is absent. `version`: nothing has written the row since the commit with that timestamp (CommitToken, FailedRow); not on Cassandra.
+ */
+export type Condition =
+  | { readonly absent: string; readonly key: Fields }
+  | { readonly present: string; readonly key: Fields }
+  | { readonly equal: string; readonly row: Fields }
+  | { readonly version: string; readonly key: Fields; readonly timestampUs: bigint };
+
+/** A row whose condition did not hold, as it was compared. */
+export interface FailedRow {
+  readonly table: string;
+  readonly key: Fields;
+  /** Undefined: it was absent, or it is left out. */
+  readonly row: Row | undefined;
+  /** Timestamp of the newest write of `row`. */
+  readonly timestampUs: bigint | undefined;
+  /** The row exists, and is too large to be sent back: read it. */
+  readonly isLeftOut: boolean;
+}
+
+/** All was written, or nothing was because of these rows. */
+export type ConditionalResult =
+  | { readonly applied: true; readonly token: CommitToken }
+  | { readonly applied: false; readonly failed: readonly FailedRow[] };
+
+/** The same of a statement in a transaction, which commits later. */
+export type StatementResult = { readonly applied: true } | { readonly applied: false; readonly failed: readonly FailedRow[] };
+
+export interface ConditionalOptions extends CallOptions {
+  /** What must hold; rows of the same group as the writes. */
+  readonly if: readonly Condition[];
+}
+
 /** PEM texts. */
 export interface TlsOptions {
   /** Certificates to trust. */
@@ -186,12 +221,14 @@ export interface Transaction {
   readMany<R extends object = Row>(table: string, keys: readonly Fields[], options?: TransactionReadOptions): Promise<(R | undefined)[]>;
   /** Rows of one partition in key order. No other transaction changes the partition until this one has ended (TXD6). */
   readRange<R extends object = Row>(table: string, range: Range): AsyncIterable<R>;
-  /** A SELECT as the transaction sees it (TX28), or an INSERT, UPDATE or DELETE to buffer. */
+  /** A SELECT as the transaction sees it (TX28), or an INSERT, UPDATE or DELETE to buffer; PRECONDITION_FAILED when its IF does not hold. */
   query<R extends object = Row>(
     cql: string,
     binds?: readonly (Value | TypedValue)[],
     options?: QueryOptions & TransactionReadOptions,
   ): Promise<Page<R>>;
+  /** A write with IF: compared under the row's lock, which the transaction keeps; buffered, or the rows that failed (UN20). */
+  executeIf(cql: string, binds?: readonly (Value | TypedValue)[]): Promise<StatementResult>;
   /**
    * Locks the first rows of a SELECT by range or index that no other transaction has locked, and reads them: the next jobs of a queue (README, Natural
    * queues). Locked rows are passed over, so the call waits for no lock. Empty = no row is free. Rows that this transaction has locked are found again.
@@ -370,8 +407,12 @@ export interface ConcordClient {
   resolveOutcome(transactionId: string, entity: Entity, options?: CallOptions): Promise<Outcome>;
   /** Writes of one group in one one-statement transaction, all or nothing (TX8). */
   execute(writes: readonly Write[], options?: CallOptions): Promise<CommitToken>;
-  /** One INSERT, UPDATE or DELETE of a transactional table in CQL as a one-statement transaction. */
+  /** The same if all conditions hold; else nothing is written, and the rows that failed come back (UN20). `writes` may be empty. */
+  execute(writes: readonly Write[], options: ConditionalOptions): Promise<ConditionalResult>;
+  /** One INSERT, UPDATE or DELETE of a transactional table in CQL as a one-statement transaction. PRECONDITION_FAILED when its IF does not hold. */
   executeCql(cql: string, binds?: readonly (Value | TypedValue)[], options?: CallOptions): Promise<CommitToken>;
+  /** The same of a statement with IF: applied, or the rows that failed. */
+  executeIf(cql: string, binds?: readonly (Value | TypedValue)[], options?: CallOptions): Promise<ConditionalResult>;
 
   /** Quorum read, read committed; undefined = no such row. */
   read<R extends object = Row>(table: string, key: Fields, options?: RowReadOptions): Promise<R | undefined>;

@@ -1,12 +1,14 @@
 import type { CqlStatementInit } from "@concord/protos-common";
 import type { QueryRequestInit, QueryResponse, ReadRangeRequestInit, ReadRequestInit } from "@concord/protos-storage";
-import { TransactionService, type ExecuteRequestInit } from "@concord/protos-txn";
+import { TransactionService, type ConditionalWritesInit, type ExecuteRequestInit, type ExecuteResponse } from "@concord/protos-txn";
 import { newTimeId, sleep, spanOver, timeIdToBytes, toHex } from "@concord/runtime";
 import type {
   BatchOptions,
   BatchResult,
   CallOptions,
   CommitToken,
+  ConditionalOptions,
+  ConditionalResult,
   ConcordClient,
   Entity,
   Fields,
@@ -28,6 +30,7 @@ import type {
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withFacts } from "./client-error.ts";
+import { conditionFields, conditionMessage, conditionsFailed, conditionTable, failedRows } from "./conditions.ts";
 import { beginsWith } from "./cql-keyword.ts";
 import { CREATE_AGAIN_MS, ID_TRIES_MAX, PAGE_ROWS } from "./limits.ts";
 import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
@@ -44,6 +47,17 @@ export interface RoutingContext extends TransactionContext {
   readonly storage: Storage;
   readonly watch: TopologyWatch;
   readonly timeoutMs: number;
+}
+
+/** What an Execute comes to: a token, or rows whose conditions failed. */
+interface Executed {
+  readonly token: CommitToken | null;
+  readonly failed: ExecuteResponse["failed"];
+}
+
+function committed({ token, failed }: Executed): CommitToken {
+  if (failed.length > 0) throw conditionsFailed(failed);
+  return token!;
 }
 
 /** The fat client (TX1): it knows topology and schema, reads and plain writes go to storage, transactions to their master. */
@@ -109,16 +123,50 @@ export class RoutingClient implements ConcordClient {
     return resolveOutcome(this.#context, transactionId, exactKeyMessage(table, entity.key), route, deadlineAtMs);
   }
 
-  async execute(writes: readonly Write[], options: CallOptions = {}): Promise<CommitToken> {
+  execute(writes: readonly Write[], options?: CallOptions): Promise<CommitToken>;
+  execute(writes: readonly Write[], options: ConditionalOptions): Promise<ConditionalResult>;
+  async execute(writes: readonly Write[], options: CallOptions | ConditionalOptions = {}): Promise<CommitToken | ConditionalResult> {
+    if ("if" in options) return this.#executeIf(writes, options);
     const first = writes[0];
     if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one write");
     const tables = await this.#tablesOf(writes);
     const route = (): Serving => this.#context.directory.masterOf(() => tokenOfFields(tables[0]!, fieldsOf(first)));
     const messages = writes.map((write, at) => writeMessage(tables[at]!, write));
-    return this.#execute({ writes: messages }, route, options);
+    return committed(await this.#execute({ writes: messages }, route, options));
+  }
+
+  async #executeIf(writes: readonly Write[], options: ConditionalOptions): Promise<ConditionalResult> {
+    const [first] = options.if;
+    if (first === undefined) throw clientError("MALFORMED_REQUEST", "give at least one condition");
+    const [tables, conditionTables] = await Promise.all([
+      this.#tablesOf(writes),
+      Promise.all(options.if.map((condition) => this.#context.directory.table(conditionTable(condition)))),
+    ]);
+    const route = (): Serving => this.#context.directory.masterOf(() => tokenOfFields(conditionTables[0]!, conditionFields(first)));
+    const conditional: ConditionalWritesInit = {
+      conditions: options.if.map((condition, at) => conditionMessage(conditionTables[at]!, condition)),
+      writes: writes.map((write, at) => writeMessage(tables[at]!, write)),
+    };
+    return this.#conditionalResult(await this.#execute({ conditional }, route, options));
+  }
+
+  async executeIf(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<ConditionalResult> {
+    return this.#conditionalResult(await this.#executeStatement(cql, binds, options));
+  }
+
+  async #conditionalResult({ token, failed }: Executed): Promise<ConditionalResult> {
+    if (failed.length === 0) return { applied: true, token: token! };
+    const { directory } = this.#context;
+    const names = new Set(failed.map(({ key }) => key!.table));
+    const tables = new Map(await Promise.all(Array.from(names, async (name) => [name, await directory.table(name)] as const)));
+    return { applied: false, failed: failedRows(failed, (name) => tables.get(name)!) };
   }
 
   async executeCql(cql: string, binds: readonly (Value | TypedValue)[] = [], options: CallOptions = {}): Promise<CommitToken> {
+    return committed(await this.#executeStatement(cql, binds, options));
+  }
+
+  #executeStatement(cql: string, binds: readonly (Value | TypedValue)[], options: CallOptions): Promise<Executed> {
     const { directory } = this.#context;
     // Any coordinator knows whose row it is and names the master.
     const route = (): Serving => directory.masterOf(() => 0n);
@@ -250,7 +298,7 @@ export class RoutingClient implements ConcordClient {
    * One id for all tries: the coordinator answers a repeated one with what became of the first. One that is too old when it is repeated gets
    * another once the first is known to have aborted, for ever (TXD7).
    */
-  async #execute(request: ExecuteRequestInit, route: () => Serving, options: CallOptions): Promise<CommitToken> {
+  async #execute(request: ExecuteRequestInit, route: () => Serving, options: CallOptions): Promise<Executed> {
     const { connections, directory, clock, random, timeoutMs } = this.#context;
     const deadlineAtMs = clock.monotonicMs() + (options.timeoutMs ?? timeoutMs);
     let transactionId = timeIdToBytes(newTimeId(clock, random));
@@ -263,8 +311,8 @@ export class RoutingClient implements ConcordClient {
       try {
         const session = connections.session(serving.address!, TransactionService);
         const response = await session.callUntil("execute", { ...request, ...known, transactionId }, deadlineAtMs, serving);
-        this.#context.noteCommit(response.token!);
-        return response.token!;
+        if (response.token !== null) this.#context.noteCommit(response.token);
+        return response;
       } catch (thrown) {
         const error = toClientError(thrown);
         const delayMs = error.code === "NOT_MASTER" ? 0 : (error.retryAfterMs ?? 0);
@@ -272,7 +320,7 @@ export class RoutingClient implements ConcordClient {
         mayHaveHappened ||= error.applied !== "no";
         if (idsLeft > 0 && clock.learn(error, madeAtMs)) {
           const outcome = mayHaveHappened ? await this.#outcomeOf(request, transactionId, route, deadlineAtMs) : ABORTED;
-          if (outcome.kind === "committed") return outcome.token;
+          if (outcome.kind === "committed") return { token: outcome.token, failed: [] };
           if (outcome.kind === "expired") throw withFacts(error, { applied: "unknown" });
           mayHaveHappened = false;
           idsLeft -= 1;
@@ -292,7 +340,7 @@ export class RoutingClient implements ConcordClient {
 
   /** Expired where it cannot be asked: a statement whose row only the coordinators know. */
   async #outcomeOf(request: ExecuteRequestInit, id: Uint8Array, route: () => Serving, deadlineAtMs: number): Promise<Outcome> {
-    const key = request.writes?.[0]?.key;
+    const key = (request.writes?.[0] ?? request.conditional?.conditions?.[0])?.key;
     if (key === undefined || key === null) return { kind: "expired" };
     const outcome = await resolveOutcome(this.#context, toHex(id), key, route, deadlineAtMs).catch((): Outcome => ({ kind: "expired" }));
     if (outcome.kind === "committed") this.#context.noteCommit(outcome.token);

@@ -7,6 +7,7 @@ import {
   type RowRangeInit,
   type RowWriteInit,
   type Row as WireRow,
+  type RowKey as WireKey,
   type WriteKind,
 } from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
@@ -139,12 +140,16 @@ export function fieldsOf(write: Write): Fields {
 }
 
 export function rowFromMessage(table: Table, message: WireRow): Row {
-  const row: Row = {};
-  const { partition, clustering } = message.key!;
-  for (let at = 0; at < table.partitionKey.length; at += 1) setCell(row, table.partitionKey[at]!.name, partition[at]);
-  for (let at = 0; at < table.clusteringKey.length; at += 1) setCell(row, table.clusteringKey[at]!.name, clustering[at]);
+  const row = keyFromMessage(table, message.key!);
   for (const column of message.columns) setCell(row, column.name, column.value ?? undefined);
   return row;
+}
+
+export function keyFromMessage(table: Table, { partition, clustering }: WireKey): Row {
+  const key: Row = {};
+  for (let at = 0; at < table.partitionKey.length; at += 1) setCell(key, table.partitionKey[at]!.name, partition[at]);
+  for (let at = 0; at < table.clusteringKey.length; at += 1) setCell(key, table.clusteringKey[at]!.name, clustering[at]);
+  return key;
 }
 
 export function rangeMessage(table: Table, range: Range): RowRangeInit {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { SchemaService, TransactionService, type CommitRequest } from "@concord/protos-txn";
 import { toHex } from "@concord/runtime";
 import { tokenOf } from "@concord/values";
-import type { ConcordClient } from "./api.ts";
+import type { ConcordClient, Condition } from "./api.ts";
 import { ConcordClientError } from "./errors.ts";
 import { COORDINATORS, FakeCluster, PHOTOS } from "./testing/fake-cluster.ts";
 
@@ -381,6 +381,80 @@ test("insertNew: in a transaction, alone and in CQL: the server decides; a refus
   const error = await failure(cluster.clock.until(db.insertNew("albums", { id: 7n })));
   assert.deepEqual([error.code, error.applied, error.retryable], ["PRECONDITION_FAILED", "no", false]);
   assert.deepEqual(cluster.operations(), ["execute"]);
+});
+
+const FAILED = {
+  token: null,
+  failed: [
+    {
+      key: { table: "albums", partition: [{ kind: "bigintValue", bigintValue: 7n }], clustering: [] },
+      row: {
+        key: { table: "albums", partition: [{ kind: "bigintValue", bigintValue: 7n }], clustering: [] },
+        columns: [{ name: "public_photos", value: { kind: "intValue", intValue: 4 } }],
+        newestTimestampUs: 5n,
+      },
+      leftOut: false,
+    },
+    { key: { table: "albums", partition: [{ kind: "bigintValue", bigintValue: 8n }], clustering: [] }, row: null, leftOut: false },
+  ],
+} as never;
+
+test("[UN20] execute with conditions: sent beside the writes; refused: the rows that failed; the first reply dropped: the same id again", async () => {
+  const { cluster, db } = await withAlbum();
+  const key = { id: 7n };
+  const conditions: readonly Condition[] = [
+    { equal: "albums", row: { ...key, public_photos: 3, owner: null } },
+    { absent: "Albums", key: { id: 8n } },
+    { present: "albums", key },
+    { version: "albums", key, timestampUs: 9n },
+  ];
+  cluster.dropReply("execute");
+  const done = await cluster.clock.until(db.execute([{ update: "albums", row: { ...key, public_photos: 4 } }], { if: conditions }));
+  assert.ok(done.applied && done.token.group !== "");
+  const [first, second] = cluster.requests(TransactionService.methods.Execute);
+  assert.deepEqual(first, second);
+  assert.deepEqual(
+    first!.conditional!.conditions.map(({ kind, columns, versionUs }) => [kind, columns.map(({ name }) => name), versionUs]),
+    [
+      ["CONDITION_KIND_COLUMNS_EQUAL", ["public_photos", "owner"], 0n],
+      ["CONDITION_KIND_ABSENT", [], 0n],
+      ["CONDITION_KIND_PRESENT", [], 0n],
+      ["CONDITION_KIND_VERSION_EQUAL", [], 9n],
+    ],
+  );
+  assert.deepEqual([first!.writes.length, first!.conditional!.writes.length], [0, 1]);
+  cluster.intercept("execute", () => Promise.resolve(FAILED));
+  const refused = await cluster.clock.until(db.execute([], { if: conditions.slice(0, 1) }));
+  assert.deepEqual(refused, {
+    applied: false,
+    failed: [
+      { table: "albums", key: { id: 7n }, row: { id: 7n, public_photos: 4 }, timestampUs: 5n, isLeftOut: false },
+      { table: "albums", key: { id: 8n }, row: undefined, timestampUs: undefined, isLeftOut: false },
+    ],
+  });
+  assert.equal((await failure(db.execute([], { if: [] }))).code, "MALFORMED_REQUEST");
+});
+
+test("[UN20] IF in CQL: executeIf returns the rows that failed; executeCql and query throw, alone and in a transaction", async () => {
+  const { cluster, db } = await withAlbum();
+  const cql = "UPDATE albums SET public_photos = ? WHERE id = ? IF public_photos = ?";
+  assert.equal((await cluster.clock.until(db.executeIf(cql, [4, 7n, 3]))).applied, true);
+  cluster.intercept("execute", () => Promise.resolve(FAILED));
+  const refused = await cluster.clock.until(db.executeIf(cql, [4, 7n, 3]));
+  assert.ok(!refused.applied && refused.failed.length === 2);
+  cluster.intercept("execute", () => Promise.resolve(FAILED));
+  const error = await failure(cluster.clock.until(db.executeCql(cql, [4, 7n, 3])));
+  assert.deepEqual([error.code, error.applied, error.retryable], ["PRECONDITION_FAILED", "no", false]);
+  const answer = { ...(FAILED as object), rows: [], nextPageToken: new Uint8Array() } as never;
+  await cluster.clock.until(
+    db.runTransaction(ENTITY, async (txn) => {
+      assert.equal((await txn.executeIf(cql, [4, 7n, 3])).applied, true);
+      cluster.intercept("query", () => Promise.resolve(answer));
+      assert.equal((await txn.executeIf(cql, [4, 7n, 3])).applied, false);
+      cluster.intercept("query", () => Promise.resolve(answer));
+      assert.equal((await failure(txn.query(cql, [4, 7n, 3]))).code, "PRECONDITION_FAILED");
+    }),
+  );
 });
 
 test("commit: refused for what it writes: the transaction is rolled back at once, its locks do not wait for the idle limit", async () => {

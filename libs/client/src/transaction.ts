@@ -25,12 +25,14 @@ import type {
   QueryOptions,
   Range,
   Row,
+  StatementResult,
   TransactionReadOptions,
   TypedValue,
   Value,
 } from "./api.ts";
 import { bindMessages } from "./bind-types.ts";
 import { clientError, toClientError, withoutEffect } from "./client-error.ts";
+import { conditionsFailed, failedRows } from "./conditions.ts";
 import type { ConcordClientError } from "./errors.ts";
 import {
   CHANGED_ROWS_MAX,
@@ -225,10 +227,17 @@ export class SessionTransaction implements OpenTransaction {
       lock: readLockOf(options),
     };
     const response = await this.#ask("query", request, true);
+    if (response.failed.length > 0) throw this.#own(conditionsFailed(response.failed));
     return {
       rows: response.rows.map((row) => rowFromMessage(directory.known(row.key!.table), row) as R),
       next: response.nextPageToken.length === 0 ? undefined : response.nextPageToken,
     };
+  }
+
+  async executeIf(cql: string, binds: readonly (Value | TypedValue)[] = []): Promise<StatementResult> {
+    const { failed } = await this.#ask("query", { statement: this.#statement(cql, binds), limit: PAGE_ROWS }, true);
+    if (failed.length === 0) return { applied: true };
+    return { applied: false, failed: failedRows(failed, (name) => this.#context.directory.known(name)) };
   }
 
   async lockNext<R extends object = Row>(

@@ -5,13 +5,14 @@ import type { Assignment, Condition, Insert, Select, Statement, StatementBody, T
 import { syntaxError, unsupported } from "./cql/errors.ts";
 import { tableOf, type SchemaCatalogue } from "./catalogue.ts";
 import { columnOf, isKeyColumn, type TableDefinition } from "./definition.ts";
-import type { Constraint, Plan, ValueBound } from "./plan.ts";
+import type { Constraint, Plan, ValueBound, WritePlan } from "./plan.ts";
 import { planRead } from "./plan-read.ts";
 import { planCreateIndex, planCreateTable } from "./plan-schema.ts";
 import { planBatch, planWrite } from "./plan-write.ts";
+import type { RowCondition } from "./row-condition.ts";
 import type { RowWrite } from "./row-write.ts";
 import { refuseSystemTable } from "./validate-definition.ts";
-import { keyFromColumns, keyIncomplete } from "./validate-rows.ts";
+import { keyFromColumns, keyIncomplete, validateCondition } from "./validate-rows.ts";
 import { mismatch, type ValuePlace } from "./values.ts";
 
 /** Where now() and uuid() come from; each is resolved here, once, so a plan repeats exactly (LB15). */
@@ -53,10 +54,10 @@ function planBody(context: Context, body: StatementBody): Plan {
     case "insert":
     case "update":
     case "delete":
-      return planWrite(catalogue, writeOf(context, body), timestampOf(context, body.timestamp));
+      return conditional(context, [body], planWrite(catalogue, writeOf(context, body), timestampOf(context, body.timestamp)));
     case "batch": {
       const writes = body.writes.map((write) => writeOf(context, write));
-      return planBatch(catalogue, body.logged, writes, timestampOf(context, body.timestamp));
+      return conditional(context, body.writes, planBatch(catalogue, body.logged, writes, timestampOf(context, body.timestamp)));
     }
     default:
       return unreachable(body);
@@ -101,7 +102,7 @@ function writeOf(context: Context, write: Write): RowWrite {
   const { table } = write;
   switch (write.kind) {
     case "insert":
-      return { kind: write.ifNotExists ? "insert-new" : "insert", table, ...insertParts(context, definition, write) };
+      return { kind: "insert", table, ...insertParts(context, definition, write) };
     case "update": {
       const columns = write.assignments.map((assignment) => columnWrite(context, definition, assignment));
       return { kind: "update", table, key: keyFromColumns(definition, keyValues(context, definition, write)), columns };
@@ -111,6 +112,21 @@ function writeOf(context: Context, write: Write): RowWrite {
     default:
       return unreachable(write);
   }
+}
+
+/** The plan with the conditions of its statements; all are compared before any of them writes, as in Cassandra. */
+function conditional(context: Context, statements: readonly Write[], planned: WritePlan): WritePlan {
+  if (statements.every(({ condition }) => condition === undefined)) return planned;
+  const writes = planned.kind === "write" ? [planned.write] : planned.writes;
+  const conditions = statements.flatMap(({ condition }, at): RowCondition[] => {
+    if (condition === undefined) return [];
+    const { key } = writes[at]!;
+    const definition = tableOf(context.catalogue, key.table);
+    if (condition.kind !== "equal") return [validateCondition(definition, { kind: condition.kind, key })];
+    const columns = condition.columns.map((compared) => columnWrite(context, definition, compared));
+    return [validateCondition(definition, { kind: "equal", key, columns })];
+  });
+  return { ...planned, conditions };
 }
 
 function insertParts(context: Context, definition: TableDefinition, insert: Insert): Pick<RowWrite, "key" | "columns"> {

@@ -26,6 +26,7 @@ export { SCHEMA_LIMITS, SYSTEM_TABLE_PREFIX } from "./limits.ts";
 export { netBatch, netMutations } from "./net-image.ts";
 export { PageTokens, queryFingerprint, type PagePosition } from "./page-tokens.ts";
 export type { Constraint, IndexScan, Plan, ReadPlan, ReadRequest, SchemaPlan, ValueBound, WritePlan } from "./plan.ts";
+export { holds, type RowCondition, type TableCondition } from "./row-condition.ts";
 export type { RowWrite } from "./row-write.ts";
 export {
   definitionOfRow,
@@ -38,8 +39,8 @@ export {
 export { GROUPS_RANGE, GROUPS_VERSION_KEY, readGroupMap, RowGroups, type StoredGroupMap } from "./stored-group-map.ts";
 export { tokenOfKey } from "./token.ts";
 export { refuseSystemTable, validateDefinition, withIndex } from "./validate-definition.ts";
-export { keyFromColumns, validateKey, validateRange, validateWrite } from "./validate-rows.ts";
 export { newTables, plannedTables, type PlannedTables } from "./planned-tables.ts";
+export { keyFromColumns, validateCondition, validateKey, validateRange, validateWrite } from "./validate-rows.ts";
 export { planRead, planReadRange, planReadRows } from "./plan-read.ts";
 export { planCreateIndex, planCreateTable } from "./plan-schema.ts";
 export { planBatch, planWrite, TIMESTAMP_US_MAX, TIMESTAMP_US_MIN } from "./plan-write.ts";

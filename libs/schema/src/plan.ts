@@ -1,6 +1,7 @@
 import type { RowKey, RowRange } from "@concord/ports";
 import type { CellValue } from "@concord/values";
 import type { IndexDefinition, TableDefinition, TableKind } from "./definition.ts";
+import type { RowCondition } from "./row-condition.ts";
 import type { RowWrite } from "./row-write.ts";
 
 /** What a statement or a structured request asks the machinery to do. Nothing in a plan is left to evaluate. */
@@ -36,7 +37,14 @@ export interface IndexScan {
   readonly range: RowRange;
 }
 
-export type WritePlan =
+interface WriteBase {
+  /** What must hold for the writes, of IF; undefined: nothing (UN20). */
+  readonly conditions?: readonly RowCondition[];
+}
+
+export type WritePlan = WriteBase & WriteOf;
+
+type WriteOf =
   /** `timestampUs` only from USING TIMESTAMP, which only plain tables take. */
   | { readonly kind: "write"; readonly tableKind: TableKind; readonly write: RowWrite; readonly timestampUs: bigint | undefined }
   /** In statement order; several may touch one row: see `netBatch` (LBD14). All tables are of one kind. */

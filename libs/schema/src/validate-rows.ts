@@ -3,6 +3,7 @@ import type { ColumnWrite, RowKey, RowRange } from "@concord/ports";
 import { valueBytes, type CellValue } from "@concord/values";
 import { columnOf, columnUnknown, isKeyColumn, primaryKeyOf, type ColumnDefinition, type TableDefinition } from "./definition.ts";
 import { SCHEMA_LIMITS } from "./limits.ts";
+import type { RowCondition } from "./row-condition.ts";
 import type { RowWrite } from "./row-write.ts";
 import { checkedValue, type ValuePlace } from "./values.ts";
 
@@ -50,6 +51,19 @@ export function validateWrite(definition: TableDefinition, write: RowWrite): Row
   if (write.kind === "insert-new" && definition.kind === "plain") throw conditionOnPlain(definition);
   const columns = checkedColumns(definition, write.columns);
   return key === write.key && columns === write.columns ? write : { kind: write.kind, table: definition.name, key, columns };
+}
+
+/**
+ * A condition with key and columns checked and normalised. As `validateWrite`; USE_TRANSACTION for a row of a plain table, MALFORMED_REQUEST
+ * when no column is compared.
+ */
+export function validateCondition(definition: TableDefinition, condition: RowCondition): RowCondition {
+  sameTable(definition, condition.key.table);
+  const key = validateKey(definition, condition.key);
+  if (definition.kind === "plain") throw conditionOnPlain(definition);
+  if (condition.kind !== "equal") return { ...condition, key };
+  if (condition.columns.length === 0) throw malformed(definition, "a condition of equal columns names at least one column");
+  return { kind: "equal", key, columns: checkedColumns(definition, condition.columns) };
 }
 
 /** A range of one partition with bounds and paging checked. KEY_INCOMPLETE, TYPE_MISMATCH, LIMIT_EXCEEDED, MALFORMED_REQUEST, PAGE_TOKEN_INVALID. */
@@ -168,15 +182,11 @@ function sameTable(definition: TableDefinition, table: string): void {
   if (table !== definition.name) throw malformed(definition, `the key or write names table ${table}`);
 }
 
-/** A plain table has no locks: two writers would both find the row absent. */
+/** A plain table has no locks: two writers would both find the condition true. */
 function conditionOnPlain({ name }: TableDefinition): ConcordError {
-  return new ConcordError(
-    "USE_TRANSACTION",
-    `${name} is a plain table: only a row of a transactional one can be inserted on the condition that it is new`,
-    {
-      metadata: { table: name },
-    },
-  );
+  return new ConcordError("USE_TRANSACTION", `${name} is a plain table: only rows of transactional ones are written on a condition`, {
+    metadata: { table: name },
+  });
 }
 
 function malformed(definition: TableDefinition, what: string): ConcordError {

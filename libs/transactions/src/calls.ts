@@ -1,6 +1,7 @@
 import type { LockMode } from "@concord/locks";
 import type { Row, RowKey } from "@concord/ports";
 import type { Epoch, Span, TimeId } from "@concord/runtime";
+import type { TableCondition } from "@concord/schema";
 import type { CommitToken } from "./flush.ts";
 import type { TransactionOwner } from "./owners.ts";
 import type { TableWrite } from "./pending-rows.ts";
@@ -49,6 +50,8 @@ export interface CommitOptions {
   readonly maxDelayMs: number;
   /** Committed though the disks are almost full. */
   readonly freesSpace?: boolean;
+  /** Logged though it writes nothing. */
+  readonly isLogged?: boolean;
 }
 
 /** A commit's last writes; decoding them may have to wait for a newer schema. */
@@ -57,5 +60,7 @@ export type WritesOf = () => readonly TableWrite[] | Promise<readonly TableWrite
 /** Facts about a call, for those that work for it. */
 export type Waiting = Pick<OperationCall, "deadlineAtMs" | "span" | "onWait">;
 
-/** Where a one-statement transaction comes from. */
-export type Origin = Pick<OperationCall, "span" | "owner" | "onWait">;
+/** Where a one-statement transaction comes from, and what must hold for it (UN20). */
+export interface Origin extends Pick<OperationCall, "span" | "owner" | "onWait"> {
+  readonly conditions?: readonly TableCondition[] | undefined;
+}

@@ -1,6 +1,7 @@
 import { ByteWriter } from "@concord/codec";
 import { encodeMutation } from "@concord/rows";
 import { assert, ConcordError, TIMESTAMP_ZERO, type Checksum } from "@concord/runtime";
+import type { RowCondition, TableCondition } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 import type { TableWrite } from "./pending-rows.ts";
 
@@ -8,36 +9,50 @@ import type { TableWrite } from "./pending-rows.ts";
 const HASHED = 0x8000_0000;
 const NO_WRITES = 0n;
 
-/** The writes of a commit or execute: the same id with another payload is refused (TXD7). */
+/** The writes of a commit or execute, and its conditions: the same id with another payload is refused (TXD7). */
 export interface Payload {
   readonly writes: readonly TableWrite[];
-  /** 64 bits; 0 = no writes. */
+  readonly conditions: readonly TableCondition[];
+  /** 64 bits; 0 = neither writes nor conditions. */
   readonly digest: bigint;
 }
 
-export function payloadOf(writes: readonly TableWrite[]): Payload {
-  const digest = digestOf(writes);
-  assert((digest === NO_WRITES) === (writes.length === 0), "TXD7: only no writes have the digest of none");
-  return { writes, digest };
+const NO_CONDITIONS: readonly TableCondition[] = [];
+
+export function payloadOf(writes: readonly TableWrite[], conditions = NO_CONDITIONS): Payload {
+  const digest = digestOf(writes, conditions);
+  assert((digest === NO_WRITES) === (writes.length + conditions.length === 0), "TXD7: only no payload has the digest of none");
+  return { writes, conditions, digest };
 }
 
 /** IDEMPOTENCY_MISMATCH unless the id came with the payload of digest `known` before. */
-export function requireSamePayload(known: bigint, { writes, digest }: Payload, checksum: Checksum): void {
+export function requireSamePayload(known: bigint, { writes, conditions, digest }: Payload, checksum: Checksum): void {
   if (known === digest) return;
-  const isEarlierForm = known !== NO_WRITES && (known & BigInt(HASHED)) === 0n && writes.every(({ write }) => write.kind !== "insert-new");
+  const isEarlier = known !== NO_WRITES && (known & BigInt(HASHED)) === 0n && conditions.length === 0;
+  const isEarlierForm = isEarlier && writes.every(({ write }) => write.kind !== "insert-new");
   if (isEarlierForm && known === earlierDigestOf(writes, checksum)) return;
   throw new ConcordError("IDEMPOTENCY_MISMATCH", "the same transaction id came with other writes; use a new id");
 }
 
-function digestOf(writes: readonly TableWrite[]): bigint {
-  if (writes.length === 0) return NO_WRITES;
+function digestOf(writes: readonly TableWrite[], conditions: readonly TableCondition[]): bigint {
+  if (writes.length + conditions.length === 0) return NO_WRITES;
   const hash = new Hash();
   for (const { write } of writes) {
     const { kind, key, columns } = write;
     hash.text(kind).text(key.table).values(key.partition).values(key.clustering).number(columns.length);
     for (const { column, value } of columns) hash.text(column).value(value);
   }
+  for (const { condition } of conditions) addCondition(hash, condition);
   return hash.digest();
+}
+
+function addCondition(hash: Hash, condition: RowCondition): void {
+  const { kind, key } = condition;
+  hash.text("if").text(kind).text(key.table).values(key.partition).values(key.clustering);
+  if (condition.kind === "version") hash.value({ kind: "bigint", value: condition.versionUs });
+  if (condition.kind !== "equal") return;
+  hash.number(condition.columns.length);
+  for (const { column, value } of condition.columns) hash.text(column).value(value);
 }
 
 /** As digests were made before: outcomes of transactions of then are still asked for. */

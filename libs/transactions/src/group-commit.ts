@@ -357,8 +357,9 @@ async function appendOnce(append: ReturnType<GroupContext["groupLog"]["append"]>
   }
 }
 
-function sizeOf(item: CommitItem): number {
-  return item.encoded.length + item.rows.length;
+/** Bytes in the entry; a refusal is in its content and in the outcome rows. */
+function sizeOf({ encoded, rows, flushed }: CommitItem): number {
+  return encoded.length + rows.length + (flushed.refusal?.length ?? 0);
 }
 
 /** Rows of all items, then the rows with their outcomes. */

@@ -8,6 +8,7 @@ export { HELD_BYTES_MAX, STATUS_TRANSACTIONS_MAX, TICK_MS, TRANSACTION_LIMITS, t
 export { TRANSACTION_METRICS } from "./metrics.ts";
 export { TransactionOperations, type NextScan, type RangeAnswer, type ReadLock } from "./operations.ts";
 export type { TransactionOwner } from "./owners.ts";
+export { ConditionsFailed, type FailedRow } from "./refusal.ts";
 export { TransactionMemory } from "./transaction-memory.ts";
 export type { TableWrite } from "./pending-rows.ts";
 export type { OperationCall, ResolvedOutcome, StartAnswer, StartOptions, CommitOptions, WritesOf } from "./calls.ts";

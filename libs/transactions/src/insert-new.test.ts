@@ -38,18 +38,18 @@ const FORMS: readonly FixtureOptions[] = [{}, { appliesRows: true }];
 for (const [at, form] of FORMS.entries()) {
   const by = at === 0 ? "owner applies" : "replicas apply";
 
-  test(`insert new (${by}): an absent row is inserted; one that exists: PRECONDITION_FAILED with table and key, and nothing changes`, async () => {
+  test(`insert new (${by}): an absent row is inserted; one that exists: PRECONDITION_FAILED with table and key, and no row changes`, async () => {
     const fixture = new TestFixture(form);
     const client = await fixture.open();
     await client.execute([isNew()]);
-    await settle();
-    const [appends, images] = [fixture.log.appends.length, structuredClone([...fixture.rows.images])];
+    await fixture.clock.advance(100);
+    const stored = (): unknown => structuredClone([...fixture.rows.images.values()].filter(({ key }) => key.table === KEY.table));
+    const images = stored();
     const refused = await fails("PRECONDITION_FAILED", client.execute([isNew(OTHER), isNew(KEY, 8)]));
     assert.deepEqual([refused.applied, refused.metadata["table"]], ["no", "albums"]);
     assert.ok(refused.message.includes(refused.metadata["key"]!));
     await settle();
-    assert.equal(fixture.log.appends.length, appends);
-    assert.deepEqual([...fixture.rows.images], images);
+    assert.deepEqual(stored(), images);
     assert.deepEqual([await committed(client), await committed(client, OTHER)], [{ photos: 7 }, undefined]);
     assert.equal(client.group.serving().stats().locks, 0);
   });
@@ -185,14 +185,16 @@ test("[TXD7] insert new: the first reply dropped: repeated under its id it is th
   await fails("PRECONDITION_FAILED", client.execute([isNew()]));
 });
 
-test("[TXD7] insert new: refused, and repeated under its id once the row is gone: inserted", async () => {
+test("[UN20] insert new: refused, and repeated under its id once the row is gone: refused again; a new id inserts", async () => {
   const fixture = new TestFixture();
   const client = await fixture.open();
   await client.execute([insert(KEY)]);
   const id = fixture.id();
   await fails("PRECONDITION_FAILED", client.execute([isNew()], id));
   await client.execute([remove(KEY)]);
-  await client.execute([isNew()], id);
+  await fails("PRECONDITION_FAILED", client.execute([isNew()], id));
+  assert.equal(await committed(client), undefined);
+  await client.execute([isNew()]);
   assert.deepEqual(await committed(client), { photos: 7 });
 });
 

@@ -114,6 +114,13 @@ export const CACHED_ROW_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Ids whose outcomes are kept after their slices of time were read; whole slices go, the oldest first. */
 export const OUTCOME_IDS_KEPT_MAX = 65_536;
+/**
+ * Bytes that an outcome keeps of a refusal: which rows failed, and the rows themselves while they fit. 1000 conditions and 1000 writes that all
+ * fail take 3 bytes each, so all of them are named.
+ */
+export const REFUSAL_BYTES_MAX = 8 * 1024;
+/** Bytes of refusals that the memory of a group's outcomes holds; older outcomes are then read from their rows. */
+export const REFUSALS_BYTES_MAX = 4 * 1024 * 1024;
 /** Outcome rows in one page of a slice: each has the outcomes of a flush. */
 export const OUTCOME_PAGE_ROWS = 100;
 

@@ -5,6 +5,7 @@ import type { LockMode } from "@concord/locks";
 import {
   baseKeyOf,
   baseRowOf,
+  holds,
   indexKeyOf,
   inRange,
   indexFixesToken,
@@ -15,6 +16,7 @@ import {
   partitionText,
   type IndexDefinition,
   type IndexScan,
+  type TableCondition,
   type TableDefinition,
 } from "@concord/schema";
 import type { Waiting } from "./calls.ts";
@@ -24,6 +26,7 @@ import { shownKey, type GroupLocks } from "./group-locks.ts";
 import type { LargeCommits } from "./large-commits.ts";
 import { ANSWER_MARGIN_MS, LOCK_NEXT_PAGE_ROWS, PAGE_ROW_BYTES_MAX } from "./limits.ts";
 import { approximateBytes, approximateImageBytes, withWrites, PENDING_US, type PendingRow, type TableWrite } from "./pending-rows.ts";
+import { ConditionsFailed, type FailedRow } from "./refusal.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** What the operations of all transactions of a serving master share. */
@@ -33,6 +36,8 @@ export interface OperationContext {
   readonly committed: CommittedRows;
   readonly locks: GroupLocks;
   readonly largeCommits: LargeCommits;
+  /** Does the newest timestamp of a row change with every change of the row? */
+  readonly keepsVersions: boolean;
 }
 
 export interface RangeAnswer {
@@ -259,6 +264,47 @@ export class TransactionOperations {
     return locked === undefined ? this.#writeLocked(writes, texts) : locked.then(() => this.#writeLocked(writes, texts));
   }
 
+  /**
+   * Locks the rows of conditions and of the writes to come, in one order for all calls, and compares: PRECONDITION_FAILED with every row that
+   * failed (UN20). Rows are compared as the transaction sees them. UNIMPLEMENTED for a version where the owner of the log applies rows: a store
+   * that does not answer when a cell was removed has no version of a row.
+   */
+  async compare(conditions: readonly TableCondition[], writes: readonly TableWrite[]): Promise<void> {
+    this.#transaction.requireOpen();
+    await this.#lockForConditions(conditions, writes);
+    const rows = await this.#read(
+      conditions.map(({ condition }) => condition.key),
+      conditions.map(({ condition }) => keyText(condition.key)),
+    );
+    const failed = new Map<string, FailedRow>();
+    for (const [at, { condition }] of conditions.entries()) {
+      const { key } = condition;
+      const text = keyText(key);
+      assert(this.#holdsAll([text], "shared"), "UN20: a row is compared under its lock");
+      if (!failed.has(text) && !holds(condition, rows[at])) failed.set(text, { key, row: rows[at], isLeftOut: false });
+    }
+    if (failed.size > 0) throw new ConditionsFailed([...failed.values()]);
+  }
+
+  async #lockForConditions(conditions: readonly TableCondition[], writes: readonly TableWrite[]): Promise<void> {
+    const modes = new Map<string, LockMode>();
+    for (const { definition, condition } of conditions) {
+      if (definition.kind === "plain") throw usePlainWrite(definition.name);
+      if (condition.kind === "version" && !this.#context.keepsVersions) throw noVersions(definition.name);
+      this.#requireOwn(condition.key);
+      modes.set(keyText(condition.key), "shared");
+    }
+    for (const { write } of writes) {
+      this.#requireOwn(write.key);
+      modes.set(keyText(write.key), "exclusive");
+    }
+    for (const text of [...modes.keys()].toSorted()) {
+      const wait = this.#acquire(text, modes.get(text)!);
+      if (wait !== undefined) await wait;
+    }
+    this.#transaction.requireOpen();
+  }
+
   #writeLocked(writes: readonly TableWrite[], texts: readonly string[]): Promise<void> | undefined {
     if (this.#context.locks.hasRanges) return this.#lockRanges(writes, texts).then(() => this.#writeRead(writes, texts));
     return this.#writeRead(writes, texts);
@@ -303,18 +349,21 @@ export class TransactionOperations {
     return undefined;
   }
 
-  /** Each row that must be new is absent under its lock, as the writes before leave it. PRECONDITION_FAILED. */
+  /** Each row that must be new is absent under its lock, as the writes before leave it. PRECONDITION_FAILED with all that are not. */
   #requireNew(writes: readonly TableWrite[], texts: readonly string[]): void {
     const rows = new Map<string, PendingRow>();
+    const failed = new Map<string, FailedRow>();
     for (let at = 0; at < writes.length; at += 1) {
       const { definition, write } = writes[at]!;
       const text = texts[at]!;
       const row = rows.get(text) ?? this.#transaction.pending.copyOf(text) ?? { definition, key: write.key, writes: [] };
-      if (write.kind === "insert-new" && liveRow(withWrites(this.#heldImage(text), row, PENDING_US)) !== undefined)
-        throw rowExists(write.key);
+      const image = this.#heldImage(text);
+      if (write.kind === "insert-new" && !failed.has(text) && liveRow(withWrites(image, row, PENDING_US)) !== undefined)
+        failed.set(text, { key: write.key, row: liveRow(image), isLeftOut: false });
       row.writes.push(write);
       rows.set(text, row);
     }
+    if (failed.size > 0) throw new ConditionsFailed([...failed.values()]);
   }
 
   /** The index partitions that the rows will have touched once these writes are buffered too. */
@@ -530,11 +579,9 @@ function scannableTables(definition: TableDefinition): ReadonlySet<string> {
   return tables;
 }
 
-function rowExists(key: RowKey): ConcordError {
-  const shown = shownKey(keyText(key));
-  return new ConcordError("PRECONDITION_FAILED", `row ${shown} exists, and was to be inserted as a new one`, {
-    metadata: { table: key.table, key: shown },
-  });
+function noVersions(table: string): ConcordError {
+  const text = "rows have versions on the ring only: compare columns instead, one of which every write changes";
+  return new ConcordError("UNIMPLEMENTED", text, { metadata: { table } });
 }
 
 function usePlainWrite(table: string): ConcordError {

@@ -22,13 +22,16 @@ import { NO_OWNER } from "./owners.ts";
  * time: partition = group and bucket of the ids' time, clustering = slice, seq of the flush. Its one column, version 1:
  *   u8 version | per transaction, to the end: 16 bytes id | u8 1 committed / 2 aborted | i64 timestamp | u64 digest
  * Version 2, of rows in which a transaction has an owner, adds per transaction: u64 hash of the owner, 0 = none.
+ * Version 3, of rows in which a transaction was refused, adds after that: varint length and bytes of its refusal, which is 3, 0 = none.
  * Before, each transaction had a row of its own, with its id as clustering; those are still read.
  */
 const FORMAT_VERSION = 1;
 const OWNERS_VERSION = 2;
+const REFUSALS_VERSION = 3;
 const COLUMN = "transactions";
-const COMMITTED = 1;
-const ABORTED = 2;
+/** By tag. */
+const KINDS: readonly (StoredOutcome["kind"] | undefined)[] = [undefined, "committed", "aborted", "refused"];
+const NO_BYTES = new Uint8Array();
 const OUTCOME_BYTES = 33;
 const OWNER_BYTES = 8;
 /** Ids of one slice are looked up with one read. */
@@ -36,12 +39,14 @@ export const OUTCOME_SLICE_MS = 100;
 
 /** What is written down about a decided transaction. */
 export interface StoredOutcome {
-  readonly kind: "committed" | "aborted";
+  readonly kind: "committed" | "aborted" | "refused";
   readonly timestampUs: TimestampUs;
   readonly seq: Seq;
   readonly digest: bigint;
   /** `ownerHash` of the caller that began it, or NO_OWNER. */
   readonly owner: bigint;
+  /** Of a refused one: the rows that failed, as `encodeRefusal` keeps them. */
+  readonly refusal?: Uint8Array | undefined;
 }
 
 /** Number of the slice an id belongs to. */
@@ -80,16 +85,18 @@ export function outcomesIn(image: RowImage): [TimeId, StoredOutcome][] {
   if (seq?.kind !== "bigint" || value?.kind !== "blob") throw corrupt("an outcome row is incomplete");
   const reader = new ByteReader(value.value);
   const version = reader.u8();
-  if (version !== FORMAT_VERSION && version !== OWNERS_VERSION) throw corrupt(`an outcome row has version ${version}`);
+  if (version < FORMAT_VERSION || version > REFUSALS_VERSION) throw corrupt(`an outcome row has version ${version}`);
   const outcomes: [TimeId, StoredOutcome][] = [];
   while (reader.remaining > 0) {
     const id = timeIdFromBytes(reader.raw(16));
     const tag = reader.u8();
-    if (tag !== COMMITTED && tag !== ABORTED) throw corrupt(`outcome tag ${tag} in an outcome row`);
-    const kind = tag === COMMITTED ? "committed" : "aborted";
+    const kind = KINDS[tag];
+    if (kind === undefined) throw corrupt(`outcome tag ${tag} in an outcome row`);
     const [timestampUs, digest] = [reader.timestampUs(), reader.u64()];
-    const owner = version === OWNERS_VERSION ? reader.u64() : NO_OWNER;
-    outcomes.push([id, { kind, timestampUs, seq: seqOf(seq.value), digest, owner }]);
+    const owner = version >= OWNERS_VERSION ? reader.u64() : NO_OWNER;
+    const bytes = version >= REFUSALS_VERSION ? reader.bytes() : NO_BYTES;
+    const refusal = kind === "refused" ? { refusal: bytes.slice() } : {};
+    outcomes.push([id, { kind, timestampUs, seq: seqOf(seq.value), digest, owner, ...refusal }]);
   }
   return outcomes;
 }
@@ -116,17 +123,19 @@ export function singleOutcome(image: RowImage | undefined): StoredOutcome | unde
 }
 
 function encodeOutcomes(transactions: readonly FlushedTransaction[]): Uint8Array {
-  const hasOwners = transactions.some(({ owner }) => owner !== NO_OWNER);
+  const hasRefused = transactions.some(({ kind }) => kind === "refused");
+  const hasOwners = hasRefused || transactions.some(({ owner }) => owner !== NO_OWNER);
   const length = 1 + transactions.length * (OUTCOME_BYTES + (hasOwners ? OWNER_BYTES : 0));
-  const writer = new ByteWriter(length).u8(hasOwners ? OWNERS_VERSION : FORMAT_VERSION);
-  for (const { kind, id, timestampUs, digest, owner } of transactions) {
-    assert(kind === "committed" || owner === NO_OWNER, "an aborted id is any caller's");
-    writer.hex(id).u8(kind === "committed" ? COMMITTED : ABORTED);
+  const writer = new ByteWriter(length).u8(hasRefused ? REFUSALS_VERSION : hasOwners ? OWNERS_VERSION : FORMAT_VERSION);
+  for (const { kind, id, timestampUs, digest, owner, refusal } of transactions) {
+    assert(kind !== "aborted" || owner === NO_OWNER, "an aborted id is any caller's");
+    writer.hex(id).u8(KINDS.indexOf(kind));
     writer.i64(timestampUs).u64(digest);
     if (hasOwners) writer.u64(owner);
+    if (hasRefused) writer.bytes(refusal ?? NO_BYTES);
   }
   const bytes = writer.finish();
-  assert(bytes.length === length, "each outcome has its bytes in the row");
+  assert(hasRefused || bytes.length === length, "each outcome has its bytes in the row");
   return bytes;
 }
 

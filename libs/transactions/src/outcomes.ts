@@ -1,6 +1,7 @@
 import { assert, timeIdMs, TIMESTAMP_ZERO, type TimeId } from "@concord/runtime";
+import type { ResolvedOutcome } from "./calls.ts";
 import { requireSamePayload, type Payload } from "./digest.ts";
-import { abortedError } from "./ended-errors.ts";
+import { abortedError, expiredError, skewError } from "./ended-errors.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitToken } from "./flush.ts";
 import { outcomeUnknown, type GroupCommit } from "./group-commit.ts";
@@ -8,6 +9,7 @@ import type { GroupContext } from "./group-context.ts";
 import type { StoredOutcome } from "./outcome-rows.ts";
 import { NO_OWNER, requireOutcomeOwner, type TransactionOwner } from "./owners.ts";
 import type { RecentOutcomes } from "./recent-outcomes.ts";
+import { ConditionsFailed, decodeRefusal } from "./refusal.ts";
 import type { StoredOutcomes } from "./stored-outcomes.ts";
 import type { Timestamps } from "./timestamps.ts";
 
@@ -33,6 +35,14 @@ export class Outcomes {
   isExpired(id: TimeId): boolean {
     const { clock, settings } = this.#options.context;
     return timeIdMs(id) < clock.nowMs() - settings.outcomeRetentionMs;
+  }
+
+  /** TRANSACTION_EXPIRED, CLOCK_SKEW: an id whose time is too far from this clock opens nothing. */
+  requireTimely(id: TimeId): void {
+    const { clock, settings } = this.#options.context;
+    const aheadMs = timeIdMs(id) - clock.nowMs();
+    if (this.isExpired(id)) throw expiredError(aheadMs);
+    if (Math.abs(aheadMs) > settings.clockSkewMaxMs) throw skewError(aheadMs, settings.clockSkewMaxMs);
   }
 
   /** The decided outcome, from memory or from its row; undefined when nothing was decided that a later master would know. */
@@ -91,16 +101,27 @@ export class Outcomes {
     return decision;
   }
 
-  /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, IDEMPOTENCY_MISMATCH, PERMISSION_DENIED. */
+  /** The answer to a repeated commit or execute. TRANSACTION_ABORTED, PRECONDITION_FAILED, IDEMPOTENCY_MISMATCH, PERMISSION_DENIED. */
   answerOf(outcome: StoredOutcome, payload: Payload, owner: TransactionOwner | undefined): CommitToken {
     requireOutcomeOwner(outcome.owner, owner?.identity);
     if (outcome.kind === "aborted") throw abortedError("the transaction was aborted; use a new id");
     requireSamePayload(outcome.digest, payload, this.#options.context.checksum);
+    if (outcome.refusal !== undefined) throw new ConditionsFailed(decodeRefusal(outcome.refusal, payload));
     return this.tokenOf(outcome);
   }
 
   tokenOf({ kind, seq, timestampUs }: StoredOutcome): CommitToken {
     assert(kind === "committed", "TXD7: only what is committed has a token");
     return { group: this.#options.context.settings.group, seq, timestampUs, flushSize: 0 };
+  }
+}
+
+/** What a decision on its way comes to; refused by its conditions, the transaction did not commit. */
+export async function decidedOutcome(decision: Promise<CommitToken>): Promise<ResolvedOutcome> {
+  try {
+    return { kind: "committed", token: await decision };
+  } catch (thrown) {
+    if (thrown instanceof ConditionsFailed) return { kind: "aborted" };
+    throw thrown;
   }
 }

@@ -1,4 +1,5 @@
 import { assert, timeIdMs, type ConcordError, type TimeId } from "@concord/runtime";
+import { REFUSALS_BYTES_MAX } from "./limits.ts";
 import type { StoredOutcome } from "./outcome-rows.ts";
 
 /**
@@ -24,6 +25,8 @@ export class RecentOutcomes {
   #askBeforeMs: number;
   /** Entries at which the oldest are forgotten next. */
   #fullAt: number;
+  /** Bytes of the refusals among them. */
+  #refusalBytes = 0;
 
   /**
    * `askBeforeMs`: ids up to this time may have been decided by an earlier master. `appliedSeq`: outcome rows up to it can be read.
@@ -56,16 +59,18 @@ export class RecentOutcomes {
     assert(before?.kind !== "deciding" || outcome.kind === "decided", "nothing opens or ends under an id that is being decided");
     this.#entries.delete(id);
     this.#entries.set(id, outcome);
-    if (this.#entries.size > this.#fullAt) this.#forgetOldest();
+    if (outcome.kind === "decided" && before?.kind !== "decided") this.#refusalBytes += refusalBytes(outcome);
+    if (this.#entries.size > this.#fullAt || this.#refusalBytes > REFUSALS_BYTES_MAX) this.#forgetOldest();
   }
 
   /** Many at once: finding the oldest key of a map passes over all that were deleted since it was last rebuilt. */
   #forgetOldest(): void {
     const appliedSeq = this.#appliedSeq();
     for (const [oldest, entry] of this.#entries) {
-      if (this.#entries.size <= this.#countMax) break;
+      if (this.#entries.size <= this.#countMax && this.#refusalBytes <= REFUSALS_BYTES_MAX / 2) break;
       if (entry.kind === "deciding" || (entry.kind === "decided" && entry.outcome.seq > appliedSeq)) continue;
       this.#entries.delete(oldest);
+      this.#refusalBytes -= refusalBytes(entry);
       if (entry.kind === "decided") this.#onForgotten(oldest, entry.outcome);
       this.#askBeforeMs = Math.max(this.#askBeforeMs, timeIdMs(oldest));
     }
@@ -76,6 +81,10 @@ export class RecentOutcomes {
     assert(this.#entries.get(id)?.kind === "aborted-here", "only what no later master would know is forgotten");
     this.#entries.delete(id);
   }
+}
+
+function refusalBytes(entry: RecentOutcome): number {
+  return entry.kind === "decided" && entry.outcome.refusal !== undefined ? entry.outcome.refusal.length : 0;
 }
 
 function slackOf(countMax: number): number {

@@ -4,7 +4,7 @@ import { assert, ConcordError, sleep, timeIdMs, toConcordError, type Epoch, type
 import type { CommitOptions, OperationCall, Origin, ResolvedOutcome, StartAnswer, StartOptions, Waiting, WritesOf } from "./calls.ts";
 import { CommittedRows } from "./committed-rows.ts";
 import { payloadOf, requireSamePayload, type Payload } from "./digest.ts";
-import { abortedError, endedError, expiredError, skewError, stateError, unknownTransaction } from "./ended-errors.ts";
+import { abortedError, endedError, expiredError, stateError, unknownTransaction } from "./ended-errors.ts";
 import { EpochCheck } from "./epoch-check.ts";
 import { encodeFlushed, type FlushedTransaction } from "./flush-entry.ts";
 import type { CommitItem, CommitToken } from "./flush.ts";
@@ -14,12 +14,13 @@ import { GroupLocks } from "./group-locks.ts";
 import { ANSWER_MARGIN_MS, FINISH_POLL_MS } from "./limits.ts";
 import { isAwaited, OpenTransactions } from "./open-transactions.ts";
 import { TransactionOperations, type OperationContext } from "./operations.ts";
-import { Outcomes } from "./outcomes.ts";
+import { decidedOutcome, Outcomes } from "./outcomes.ts";
 import { isOwnedBy, OWN_TRANSACTIONS, ownerHash, requireOutcomeOwner, requireOwner, type TransactionOwner } from "./owners.ts";
 import { addChangedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
 import { RowReader } from "./row-reader.ts";
 import { StoredOutcomes } from "./stored-outcomes.ts";
+import { ConditionsFailed, decodeRefusal, refusedTransaction } from "./refusal.ts";
 import type { TakenOver } from "./takeover.ts";
 import { Timestamps } from "./timestamps.ts";
 import { limitExceeded } from "./transaction-limit.ts";
@@ -28,6 +29,8 @@ import type { KeyNames, TransactionStatus } from "./transaction-status.ts";
 import { Transaction } from "./transaction.ts";
 
 const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
+/** What its conditions permitted is an outcome, even when nothing was to be written: a later copy might be refused (UN20). */
+const CONDITIONAL: CommitOptions = { maxDelayMs: 0, isLogged: true };
 
 /** A one-statement transaction on its way. */
 interface Execution {
@@ -103,7 +106,15 @@ export class ServingMaster {
       timestamps: this.#timestamps,
     };
     this.#outcomes = new Outcomes(outcomesOptions);
-    this.#operationContext = { settings, clock, committed: this.#committed, locks: this.#locks, largeCommits: context.largeCommits };
+    const { largeCommits } = context;
+    this.#operationContext = {
+      settings,
+      clock,
+      committed: this.#committed,
+      locks: this.#locks,
+      largeCommits,
+      keepsVersions: taken.appliesRows,
+    };
   }
 
   /** Opens a transaction, locks one row and reads it (TX25). Idempotent by id and operation number 1. */
@@ -196,9 +207,12 @@ export class ServingMaster {
     this.#open.abort(transaction, abortedError("the transaction was rolled back by its client"));
   }
 
-  /** A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id. */
+  /**
+   * A one-statement transaction (TX8). Idempotent by id; one that failed with nothing applied may be tried again under its id, unless it failed by
+   * its conditions: then the refusal is logged as the id's outcome (UN20), and every copy gets it. PRECONDITION_FAILED.
+   */
   async execute(id: TimeId, writes: readonly TableWrite[], deadlineAtMs: number, origin: Origin = {}): Promise<CommitToken> {
-    const payload = payloadOf(writes);
+    const payload = payloadOf(writes, origin.conditions);
     const running = this.#executions.get(id);
     if (running !== undefined) {
       requireOwner(running.transaction.owner, (origin.owner ?? OWN_TRANSACTIONS).identity);
@@ -225,7 +239,7 @@ export class ServingMaster {
     if (this.#outcomes.isExpired(id)) return { kind: "expired" };
     const transaction = this.#open.get(id);
     if (transaction !== undefined) requireOwner(transaction.owner, identity);
-    if (transaction?.state.kind === "committing") return { kind: "committed", token: await this.#decisionOf(transaction, deadlineAtMs) };
+    if (transaction?.state.kind === "committing") return decidedOutcome(this.#decisionOf(transaction, deadlineAtMs));
     if (transaction !== undefined)
       this.#open.abort(transaction, abortedError("aborted because its outcome was asked for; repeat the transaction"));
     const before = this.#recent.get(id);
@@ -233,7 +247,7 @@ export class ServingMaster {
     const known = await this.#outcomes.decided(id);
     if (known !== undefined) requireOutcomeOwner(known.owner, identity);
     if (known !== undefined)
-      return known.kind === "aborted" ? { kind: "aborted" } : { kind: "committed", token: this.#outcomes.tokenOf(known) };
+      return known.kind === "committed" ? { kind: "committed", token: this.#outcomes.tokenOf(known) } : { kind: "aborted" };
     // Others may have spoken for the id while its row was read: look again.
     if (this.#open.get(id) !== undefined || this.#recent.get(id) !== before) return this.resolveOutcome(id, deadlineAtMs, identity);
     // This master may have ended while the row was read: its log takes nothing any more, the next master is to be asked.
@@ -379,9 +393,7 @@ export class ServingMaster {
     const { settings, clock, memory } = this.#context;
     if (this.#draining)
       throw new ConcordError("DRAINING", "this coordinator hands the group over or is shutting down; repeat the transaction");
-    const aheadMs = timeIdMs(id) - clock.nowMs();
-    if (this.#outcomes.isExpired(id)) throw expiredError(aheadMs);
-    if (Math.abs(aheadMs) > settings.clockSkewMaxMs) throw skewError(aheadMs, settings.clockSkewMaxMs);
+    this.#outcomes.requireTimely(id);
     if (this.#open.size >= settings.limits.openTransactionsMax) {
       throw new ConcordError("OVERLOADED", `${this.#open.size} transactions are open in the group`, {
         metadata: { limit: "openTransactionsMax" },
@@ -402,17 +414,45 @@ export class ServingMaster {
   }
 
   async #execute(transaction: Transaction, payload: Payload, call: Waiting): Promise<CommitToken> {
-    const decide = (): Promise<CommitToken> => this.#decide(transaction, payload.digest, AT_ONCE, call);
+    const { writes, conditions, digest } = payload;
+    const decide = (): Promise<CommitToken> => this.#decide(transaction, digest, conditions.length === 0 ? AT_ONCE : CONDITIONAL, call);
+    const operations = this.#operations(transaction, call);
+    const write = (): Promise<CommitToken> => {
+      const written = operations.write(writes, "last");
+      return written === undefined ? decide() : written.then(decide);
+    };
     try {
-      return await transaction.order.run(1, () => {
-        const written = this.#operations(transaction, call).write(payload.writes, "last");
-        return written === undefined ? decide() : written.then(decide);
-      });
+      const compared = (): Promise<CommitToken> => operations.compare(conditions, writes).then(write);
+      return await transaction.order.run(1, conditions.length === 0 ? write : compared);
     } catch (thrown) {
-      this.#open.abort(transaction, toConcordError(thrown));
+      const isRefusal = thrown instanceof ConditionsFailed;
+      const error = isRefusal ? await this.#refuse(transaction, payload, thrown, call).catch((failure: unknown) => failure) : thrown;
+      this.#open.abort(transaction, toConcordError(error));
       if (this.#recent.get(transaction.id)?.kind === "aborted-here") this.#recent.forget(transaction.id);
-      throw thrown;
+      throw error;
     }
+  }
+
+  /** Logs with the locks held that conditions failed, then throws the rows as the log has them (UN20). */
+  async #refuse(transaction: Transaction, payload: Payload, { failed }: ConditionsFailed, { deadlineAtMs }: Waiting): Promise<never> {
+    transaction.requireOpen();
+    this.#commit.requireRoom();
+    const { clock } = this.#context;
+    if (deadlineAtMs <= clock.monotonicMs()) throw lateCommit();
+    const timestampUs = this.#timestamps.draw(clock.nowUs(), transaction.newestReadUs);
+    const flushed = refusedTransaction(transaction, failed, payload, timestampUs);
+    const encoded = encodeFlushed(flushed, this.#commit.appliesRows ? "replicas apply" : "owner applies");
+    this.#committing(transaction, payload.digest);
+    const decision = this.#decisionOf(transaction, deadlineAtMs);
+    this.#commit.enqueue({
+      ...this.#item(transaction, { flushed, changed: [], encoded, rows: encodeRowsPart([]), dueAtMs: clock.monotonicMs() }),
+      logged: ({ seq }) => {
+        this.#recent.set(flushed.id, { kind: "decided", outcome: { ...flushed, seq } });
+        this.#open.lose(transaction, new ConditionsFailed(decodeRefusal(flushed.refusal, payload)));
+      },
+    });
+    await decision;
+    assert(false, "UN20: a refusal is no commit");
   }
 
   /** Hands the transaction to the log: from here on only its decision ends it. */
@@ -420,7 +460,7 @@ export class ServingMaster {
     transaction.requireOpen();
     // TXD1: it commits only under the epoch it began under; a master has one epoch for life (I1).
     assert(transaction.epoch === this.epoch, "a transaction lives under its master's epoch");
-    if (transaction.pending.size === 0) return this.#commitReadOnly(transaction, digest);
+    if (transaction.pending.size === 0 && options.isLogged !== true) return this.#commitReadOnly(transaction, digest);
     this.#commit.requireRoom();
     const { clock, settings, noSpace } = this.#context;
     const refusal = options.freesSpace === true ? undefined : noSpace?.();

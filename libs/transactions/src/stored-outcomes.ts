@@ -5,6 +5,9 @@ import { OUTCOME_IDS_KEPT_MAX, OUTCOME_PAGE_ROWS } from "./limits.ts";
 import { outcomeRange, outcomesIn, outcomeSliceOf, singleOutcome, singleOutcomeKey, type StoredOutcome } from "./outcome-rows.ts";
 import type { RowReader } from "./row-reader.ts";
 
+/** Bytes that an outcome takes in memory, about. */
+const OUTCOME_BYTES_ABOUT = 128;
+
 interface Slice {
   readonly loaded: Promise<ReadonlyMap<TimeId, StoredOutcome>>;
   /** Forgotten by memory since the slice was asked for. */
@@ -42,8 +45,8 @@ export class StoredOutcomes {
     const slice = this.#slices.get(outcomeSliceOf(id));
     if (slice === undefined) return;
     slice.later.set(id, outcome);
-    slice.size += 1;
-    this.#ids += 1;
+    slice.size += weightOf(outcome);
+    this.#ids += weightOf(outcome);
   }
 
   #sliceOf(number: number): Slice {
@@ -53,7 +56,7 @@ export class StoredOutcomes {
     this.#slices.set(number, slice);
     this.#ids += 1;
     slice.loaded.then(
-      (outcomes) => this.#keep(number, slice, outcomes.size),
+      (outcomes) => this.#keep(number, slice, outcomes),
       () => this.#drop(number, slice),
     );
     return slice;
@@ -72,8 +75,10 @@ export class StoredOutcomes {
     return outcomes;
   }
 
-  #keep(number: number, slice: Slice, size: number): void {
+  #keep(number: number, slice: Slice, outcomes: ReadonlyMap<TimeId, StoredOutcome>): void {
     if (this.#slices.get(number) !== slice) return;
+    let size = 0;
+    for (const outcome of outcomes.values()) size += weightOf(outcome);
     slice.size += size;
     this.#ids += size;
     for (const [oldest, other] of this.#slices) {
@@ -89,4 +94,9 @@ export class StoredOutcomes {
     assert(this.#ids >= 0, "a slice is counted once");
     assert((this.#slices.size === 0) === (this.#ids === 0), "what is counted is kept");
   }
+}
+
+/** Counts as one id, and as one more for so many bytes of a refusal as an id takes. */
+function weightOf({ refusal }: StoredOutcome): number {
+  return refusal === undefined ? 1 : 1 + Math.ceil(refusal.length / OUTCOME_BYTES_ABOUT);
 }

@@ -271,8 +271,8 @@ const SEEDS: readonly Seed[] = [
   [
     "TXD7: only what is committed has a token",
     "serving-master",
-    'return known.kind === "aborted" ? { kind: "aborted" } : {',
-    "return {",
+    'return known.kind === "committed" ? { kind: "committed", token: this.#outcomes.tokenOf(known) } : { kind: "aborted" };',
+    'return { kind: "committed", token: this.#outcomes.tokenOf(known) };',
     OUTCOMES,
   ],
   [

@@ -4,10 +4,11 @@ import { malformed, required, rowToWire } from "@concord/rows-wire";
 import type { Row } from "@concord/ports";
 import type { AnswerOf, Handler } from "@concord/rpc";
 import { ConcordError, unreachable } from "@concord/runtime";
-import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, tableOf, type WritePlan } from "@concord/schema";
-import type { NextScan, ReadLock, TableWrite, TransactionOperations } from "@concord/transactions";
+import { plan, queryFingerprint, type ReadPlan, type SchemaCatalogue, type TableCondition, tableOf, type WritePlan } from "@concord/schema";
+import { ConditionsFailed, type NextScan, type ReadLock, type TableWrite, type TransactionOperations } from "@concord/transactions";
 import type { Context } from "../context.ts";
 import { tablesOf } from "../schema/parsed-statements.ts";
+import { failedRows } from "./conditions.ts";
 import { catalogueFor, inTransaction } from "./in-transaction.ts";
 import { bindsFromWire, callFromWire, checkedLimit, readLockFromWire, userTable } from "./wire.ts";
 
@@ -19,10 +20,7 @@ export function queryHandler(coordinator: Context): Handler<TransactionService, 
       const { planned, catalogue } = await plannedStatement(coordinator, request.statement, 0n);
       if (request.lock === "READ_LOCK_NEXT" || isSkipLocked(planned))
         return lockNext(planned, catalogue, operations, { limit, pageToken: request.pageToken });
-      if (planned.kind === "write" || planned.kind === "batch") {
-        await operations.write(writesOfPlan(planned, catalogue));
-        return { rows: [], nextPageToken: new Uint8Array() };
-      }
+      if (planned.kind === "write" || planned.kind === "batch") return runWrite(planned, catalogue, operations);
       const page: Page = { limit, pageToken: request.pageToken, lock: readLockFromWire(request.lock) };
       return runRead(coordinator, planned, catalogue, operations, page);
     });
@@ -59,6 +57,31 @@ export function writesOfPlan(planned: WritePlan, catalogue: SchemaCatalogue): Ta
   return writes.map((write) => ({ definition: tableOf(catalogue, write.table), write }));
 }
 
+/** Conditions of IF. */
+export function conditionsOfPlan({ conditions = [] }: WritePlan, catalogue: SchemaCatalogue): TableCondition[] {
+  return conditions.map((condition) => ({ definition: tableOf(catalogue, condition.key.table), condition }));
+}
+
+const NOTHING: AnswerOf<TransactionService, "Query"> = { rows: [], nextPageToken: new Uint8Array(), failed: undefined };
+
+/** Buffers what a statement writes, if its conditions hold; they are compared under the locks that the transaction then keeps (UN20). */
+async function runWrite(
+  planned: WritePlan,
+  catalogue: SchemaCatalogue,
+  operations: TransactionOperations,
+): Promise<AnswerOf<TransactionService, "Query">> {
+  const writes = writesOfPlan(planned, catalogue);
+  const conditions = conditionsOfPlan(planned, catalogue);
+  try {
+    if (conditions.length > 0) await operations.compare(conditions, writes);
+  } catch (thrown) {
+    if (!(thrown instanceof ConditionsFailed)) throw thrown;
+    return { ...NOTHING, failed: failedRows(thrown.failed) };
+  }
+  await operations.write(writes);
+  return NOTHING;
+}
+
 interface Page {
   readonly limit: number;
   readonly pageToken: Uint8Array;
@@ -76,6 +99,7 @@ async function runRead(
   const answer = (rows: readonly Row[], nextPageToken: Uint8Array = new Uint8Array()): AnswerOf<TransactionService, "Query"> => ({
     rows: rows.map((row) => rowToWire(row, columns)),
     nextPageToken,
+    failed: undefined,
   });
   if (planned.kind === "read-rows") {
     const rows = await operations.read(planned.keys, page.lock);
@@ -108,7 +132,7 @@ async function lockNext(
   const scans: readonly NextScan[] = planned.kind === "read-range" ? [{ index: undefined, range: planned.range }] : planned.scans;
   const rows = await operations.lockNext(tableOf(catalogue, planned.table), scans, Math.min(limit, planned.limit ?? limit));
   const columns = new Set(planned.columns);
-  return { rows: rows.map((row) => rowToWire(row, columns)), nextPageToken: new Uint8Array() };
+  return { ...NOTHING, rows: rows.map((row) => rowToWire(row, columns)) };
 }
 
 function runRanged(

@@ -244,7 +244,7 @@ export class FakeCluster {
         Commit: ({ operation, writes }): CommitResponse => ({ token: commit(operation!.transactionId, writes), flushSize: 1 }),
         Rollback: () => ({}),
         ResolveOutcome: ({ transactionId }) => this.outcomes.get(toHex(transactionId)) ?? { aborted: {} },
-        Execute: ({ transactionId, writes }): ExecuteResponse => ({ token: commit(transactionId, writes) }),
+        Execute: ({ transactionId, writes }): ExecuteResponse => ({ token: commit(transactionId, writes), failed: [] }),
       }),
     ];
   }

@@ -73,15 +73,21 @@ export interface Insert {
   readonly kind: "insert";
   readonly table: string;
   readonly assignments: readonly Assignment[];
-  readonly ifNotExists: boolean;
+  readonly condition: WriteCondition | undefined;
   readonly timestamp: Term | undefined;
 }
+
+/** IF of a write (UN20): NOT EXISTS of an INSERT, EXISTS, or columns with their values. */
+export type WriteCondition =
+  | { readonly kind: "absent" | "present"; readonly at: Position }
+  | { readonly kind: "equal"; readonly at: Position; readonly columns: readonly Assignment[] };
 
 export interface Update {
   readonly kind: "update";
   readonly table: string;
   readonly assignments: readonly Assignment[];
   readonly where: readonly Condition[];
+  readonly condition: WriteCondition | undefined;
   readonly timestamp: Term | undefined;
 }
 
@@ -89,6 +95,7 @@ export interface Delete {
   readonly kind: "delete";
   readonly table: string;
   readonly where: readonly Condition[];
+  readonly condition: WriteCondition | undefined;
   readonly timestamp: Term | undefined;
 }
 

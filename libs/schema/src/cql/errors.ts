@@ -12,17 +12,6 @@ export function unsupported(at: Position, construct: string, advice: string): Co
   });
 }
 
-/** A condition on stored values: only a transaction decides that correctly. */
-export function useTransaction(at: Position): ConcordError {
-  return new ConcordError(
-    "USE_TRANSACTION",
-    `${at.line}:${at.column}: IF conditions are not supported; read, check and write in a transaction`,
-    {
-      metadata: placeOf(at),
-    },
-  );
-}
-
 function placeOf(at: Position): Record<string, string> {
   return { line: at.line.toString(), column: at.column.toString() };
 }

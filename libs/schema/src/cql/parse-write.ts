@@ -1,6 +1,6 @@
 import { ConcordError } from "@concord/runtime";
 import { SCHEMA_LIMITS } from "../limits.ts";
-import type { Assignment, Batch, Delete, Insert, Update, Write } from "./ast.ts";
+import type { Assignment, Batch, Delete, Insert, Update, Write, WriteCondition } from "./ast.ts";
 import {
   acceptSymbol,
   acceptWord,
@@ -16,7 +16,7 @@ import {
   unexpected,
   type Cursor,
 } from "./cursor.ts";
-import { syntaxError, unsupported, useTransaction } from "./errors.ts";
+import { syntaxError, unsupported } from "./errors.ts";
 import { term, usingTimestamp, whereClause } from "./parse-terms.ts";
 
 /** INSERT; the word is taken already. */
@@ -33,19 +33,43 @@ export function insertStatement(cursor: Cursor): Insert {
   expectSymbol(cursor, ")");
   if (terms.length !== columns.length) throw syntaxError(at, `${columns.length} columns and ${terms.length} values`);
   if (isSymbol(peek(cursor), ",")) throw unsupported(here(cursor), "INSERT of several rows", "use a BATCH");
-  const ifNotExists = acceptIfNotExists(cursor);
+  const condition = insertCondition(cursor);
   const timestamp = usingTimestamp(cursor);
   const assignments = columns.map((column, index) => ({ column, term: terms[index]! }));
-  return { kind: "insert", table, assignments, ifNotExists, timestamp };
+  return { kind: "insert", table, assignments, condition, timestamp };
 }
 
-/** The one condition there is: under the row's lock it needs no read by the caller. */
-function acceptIfNotExists(cursor: Cursor): boolean {
+/** IF NOT EXISTS of an INSERT. */
+function insertCondition(cursor: Cursor): WriteCondition | undefined {
   const at = here(cursor);
-  if (!acceptWord(cursor, "if")) return false;
-  if (!isWord(peek(cursor), "not")) throw useTransaction(at);
+  if (!acceptWord(cursor, "if")) return undefined;
+  if (!isWord(peek(cursor), "not")) throw unsupported(at, "IF of an INSERT other than NOT EXISTS", "UPDATE ... IF, or a transaction");
   expectWords(cursor, "not", "exists");
-  return true;
+  return { kind: "absent", at };
+}
+
+/** IF EXISTS, or IF column = value AND ..., of an UPDATE or DELETE. */
+function rowCondition(cursor: Cursor): WriteCondition | undefined {
+  const at = here(cursor);
+  if (!acceptWord(cursor, "if")) return undefined;
+  if (isWord(peek(cursor), "not")) throw unsupported(at, "IF NOT EXISTS of an UPDATE or DELETE", "INSERT ... IF NOT EXISTS");
+  if (isWord(peek(cursor), "exists") && !isSymbol(peek(cursor, 1), "=")) {
+    cursor.next += 1;
+    return { kind: "present", at };
+  }
+  const columns = [comparison(cursor)];
+  while (acceptWord(cursor, "and")) columns.push(comparison(cursor));
+  return { kind: "equal", at, columns };
+}
+
+function comparison(cursor: Cursor): Assignment {
+  const column = columnName(cursor);
+  const token = peek(cursor);
+  if (isSymbol(token, "[", ".")) throw unsupported(token.at, "part of a column", "a column is compared whole");
+  if (isSymbol(token, "<", "<=", ">", ">=", "!=") || isWord(token, "in"))
+    throw unsupported(token.at, "IF with another comparison than =", "compare in a transaction");
+  expectSymbol(cursor, "=");
+  return { column, term: term(cursor) };
 }
 
 /** UPDATE; the word is taken already. */
@@ -56,8 +80,8 @@ export function updateStatement(cursor: Cursor): Update {
   const assignments = [assignment(cursor)];
   while (acceptSymbol(cursor, ",")) assignments.push(assignment(cursor));
   const where = whereClause(cursor);
-  refuseIf(cursor);
-  return { kind: "update", table, assignments, where, timestamp };
+  const condition = rowCondition(cursor);
+  return { kind: "update", table, assignments, where, condition, timestamp };
 }
 
 function assignment(cursor: Cursor): Assignment {
@@ -81,8 +105,8 @@ export function deleteStatement(cursor: Cursor): Delete {
   const table = tableName(cursor);
   const timestamp = usingTimestamp(cursor);
   const where = whereClause(cursor);
-  refuseIf(cursor);
-  return { kind: "delete", table, where, timestamp };
+  const condition = rowCondition(cursor);
+  return { kind: "delete", table, where, condition, timestamp };
 }
 
 /** BEGIN ... APPLY BATCH; the word BEGIN is taken already. */
@@ -132,8 +156,4 @@ export function writeStatement(cursor: Cursor): Write | undefined {
   if (acceptWord(cursor, "update")) return updateStatement(cursor);
   if (acceptWord(cursor, "delete")) return deleteStatement(cursor);
   return undefined;
-}
-
-function refuseIf(cursor: Cursor): void {
-  if (isWord(peek(cursor), "if")) throw useTransaction(here(cursor));
 }

@@ -115,10 +115,15 @@ const bad: readonly [string, string, RegExp][] = [
   ["SELECT * FROM t; SELECT * FROM t", "CQL_UNSUPPORTED", /a second statement/],
   ["SELECT * FROM t; DROP TABLE t", "CQL_UNSUPPORTED", /a second statement/],
 
-  ["INSERT INTO t (a) VALUES (1) IF EXISTS", "USE_TRANSACTION", /1:30: IF conditions/],
+  ["INSERT INTO t (a) VALUES (1) IF EXISTS", "CQL_UNSUPPORTED", /1:30: IF of an INSERT/],
   ["INSERT INTO t (a) VALUES (1) IF NOT a = 1", "CQL_SYNTAX", /1:37: expected EXISTS/],
-  ["UPDATE t SET a = 1 WHERE b = 1 IF a = 0", "USE_TRANSACTION", /in a transaction/],
-  ["DELETE FROM t WHERE a = 1 IF EXISTS", "USE_TRANSACTION", /in a transaction/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF a > 0", "CQL_UNSUPPORTED", /in a transaction/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF a IN (1)", "CQL_UNSUPPORTED", /in a transaction/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF a != 0", "CQL_UNSUPPORTED", /in a transaction/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF a = 0 AND", "CQL_SYNTAX", /expected/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF", "CQL_SYNTAX", /expected/],
+  ["UPDATE t SET a = 1 WHERE b = 1 IF EXISTS AND a = 1", "CQL_SYNTAX", /expected/],
+  ["DELETE FROM t WHERE a = 1 IF NOT EXISTS", "CQL_UNSUPPORTED", /INSERT ... IF NOT EXISTS/],
 
   [`SELECT * FROM t -- ${"x".repeat(SCHEMA_LIMITS.statementLengthMax)}`, "LIMIT_EXCEEDED", /at most 65536/],
   [`INSERT INTO t (a) VALUES (${"?,".repeat(bindsAbove)} ?)`, "LIMIT_EXCEEDED", /bind markers/],

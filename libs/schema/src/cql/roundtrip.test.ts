@@ -4,7 +4,19 @@ import { test } from "node:test";
 import fc from "fast-check";
 import { ConcordError, toHex } from "@concord/runtime";
 import { CELL_TYPES } from "@concord/values";
-import type { Batch, Condition, CreateIndex, CreateTable, NamedColumn, Position, Select, StatementBody, Term, Write } from "./ast.ts";
+import type {
+  Batch,
+  Condition,
+  CreateIndex,
+  CreateTable,
+  NamedColumn,
+  Position,
+  Select,
+  StatementBody,
+  Term,
+  Write,
+  WriteCondition,
+} from "./ast.ts";
 import { parse } from "./parse.ts";
 
 const at: Position = { offset: 0, line: 1, column: 1 };
@@ -68,15 +80,22 @@ function shownWrite(write: Write): string {
   switch (write.kind) {
     case "insert": {
       const columns = write.assignments.map(({ column }) => name(column.name)).join(", ");
-      return `INSERT INTO ${name(write.table)} (${columns}) VALUES (${write.assignments.map(({ term }) => shownTerm(term)).join(", ")})${write.ifNotExists ? " IF NOT EXISTS" : ""}${using(write.timestamp)}`;
+      return `INSERT INTO ${name(write.table)} (${columns}) VALUES (${write.assignments.map(({ term }) => shownTerm(term)).join(", ")})${ifOf(write)}${using(write.timestamp)}`;
     }
     case "update": {
       const set = write.assignments.map(({ column, term }) => `${name(column.name)} = ${shownTerm(term)}`).join(", ");
-      return `UPDATE ${name(write.table)}${using(write.timestamp)} SET ${set}${where(write.where)}`;
+      return `UPDATE ${name(write.table)}${using(write.timestamp)} SET ${set}${where(write.where)}${ifOf(write)}`;
     }
     case "delete":
-      return `DELETE FROM ${name(write.table)}${using(write.timestamp)}${where(write.where)}`;
+      return `DELETE FROM ${name(write.table)}${using(write.timestamp)}${where(write.where)}${ifOf(write)}`;
   }
+}
+
+function ifOf({ condition: given }: Write): string {
+  if (given === undefined) return "";
+  if (given.kind === "absent") return " IF NOT EXISTS";
+  if (given.kind !== "equal") return " IF EXISTS";
+  return ` IF ${given.columns.map(({ column, term }) => `${name(column.name)} = ${shownTerm(term)}`).join(" AND ")}`;
 }
 
 const identifier = fc.oneof(fc.constantFrom("a", "b", "photos", "select", "modified_at"), fc.string({ minLength: 1, maxLength: 5 }));
@@ -96,6 +115,10 @@ const list = <Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item[]> => fc.array(
 const optional = <Item>(item: fc.Arbitrary<Item>): fc.Arbitrary<Item | undefined> => fc.option(item, { nil: undefined });
 const condition: fc.Arbitrary<Condition> = fc.record({ column, operator: fc.constantFrom("=", "<", "<=", ">", ">="), term });
 const assignment = fc.record({ column, term });
+const rowCondition: fc.Arbitrary<WriteCondition> = fc.oneof(
+  fc.constant<WriteCondition>({ kind: "present", at }),
+  fc.record({ kind: fc.constant("equal" as const), at: fc.constant(at), columns: list(assignment) }),
+);
 const order = fc.record({ column: identifier, descending: fc.boolean() });
 
 const createTable: fc.Arbitrary<CreateTable> = fc.record({
@@ -129,7 +152,7 @@ const writeWith = (timestamp: fc.Arbitrary<Term | undefined>): fc.Arbitrary<Writ
       kind: fc.constant("insert" as const),
       table: identifier,
       assignments: list(assignment),
-      ifNotExists: fc.boolean(),
+      condition: optional(fc.constant<WriteCondition>({ kind: "absent", at })),
       timestamp,
     }),
     fc.record({
@@ -137,9 +160,16 @@ const writeWith = (timestamp: fc.Arbitrary<Term | undefined>): fc.Arbitrary<Writ
       table: identifier,
       assignments: list(assignment),
       where: list(condition),
+      condition: optional(rowCondition),
       timestamp,
     }),
-    fc.record({ kind: fc.constant("delete" as const), table: identifier, where: list(condition), timestamp }),
+    fc.record({
+      kind: fc.constant("delete" as const),
+      table: identifier,
+      where: list(condition),
+      condition: optional(rowCondition),
+      timestamp,
+    }),
   );
 const batch: fc.Arbitrary<Batch> = fc.record({
   kind: fc.constant("batch"),

@@ -255,8 +255,9 @@ export const FAILOVER_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: SERVING_MASTER,
-        search: "    this.#commit.requireRoom();\n",
-        replace: "    let overloaded: unknown;\n    try { this.#commit.requireRoom(); } catch (thrown) { overloaded = thrown; }\n",
+        search: "    this.#commit.requireRoom();\n    const { clock, settings, noSpace } = this.#context;\n",
+        replace:
+          "    let overloaded: unknown;\n    try { this.#commit.requireRoom(); } catch (thrown) { overloaded = thrown; }\n    const { clock, settings, noSpace } = this.#context;\n",
       },
       {
         file: SERVING_MASTER,

@@ -1,7 +1,7 @@
 import type { SeededFault } from "./seeded-fault.ts";
 
 const OPERATIONS = "libs/transactions/src/operations.ts";
-const SERVING_MASTER = "libs/transactions/src/serving-master.ts";
+const OUTCOMES = "libs/transactions/src/outcomes.ts";
 const INDEX_MUTATIONS = "libs/schema/src/index-mutations.ts";
 
 /** Mistakes at the edges of transactions: reads by key, what a client sees of its commits, and what is repeated. */
@@ -99,9 +99,9 @@ export const TRANSACTION_FAULTS: readonly SeededFault[] = [
       "A transaction opens under an id that is older than outcomes are kept: an Execute whose outcome was purged runs once more (TXD7).",
     scenario: "txn",
     edits: [
-      { file: SERVING_MASTER, search: "    if (this.#outcomes.isExpired(id)) throw expiredError(aheadMs);\n", replace: "" },
+      { file: OUTCOMES, search: "    if (this.isExpired(id)) throw expiredError(aheadMs);\n", replace: "" },
       {
-        file: SERVING_MASTER,
+        file: OUTCOMES,
         search: "if (Math.abs(aheadMs) > settings.clockSkewMaxMs)",
         replace: "if (aheadMs > settings.clockSkewMaxMs)",
       },
