@@ -1,6 +1,7 @@
 import type { SeededFault } from "./seeded-fault.ts";
 
 const OPERATIONS = "libs/transactions/src/operations.ts";
+const SERVING_MASTER = "libs/transactions/src/serving-master.ts";
 const OUTCOMES = "libs/transactions/src/outcomes.ts";
 const INDEX_MUTATIONS = "libs/schema/src/index-mutations.ts";
 
@@ -104,6 +105,39 @@ export const TRANSACTION_FAULTS: readonly SeededFault[] = [
         file: OUTCOMES,
         search: "if (Math.abs(aheadMs) > settings.clockSkewMaxMs)",
         replace: "if (aheadMs > settings.clockSkewMaxMs)",
+      },
+    ],
+  },
+  {
+    name: "failed-execute-runs-again",
+    about: "An Execute whose conditions failed is not logged: a copy that comes later is compared once more, and is applied (UN20).",
+    scenario: "txn",
+    edits: [
+      {
+        file: SERVING_MASTER,
+        search: "const isRefusal = thrown instanceof ConditionsFailed;",
+        replace: 'const isRefusal = thrown instanceof ConditionsFailed && transaction.id === "";',
+      },
+    ],
+  },
+  {
+    name: "conditions-compared-before-the-lock",
+    about: "Conditions are compared before their rows are locked: another writer comes in between, and its write is undone (UN20).",
+    scenario: "txn",
+    edits: [
+      { file: OPERATIONS, search: "    await this.#lockForConditions(conditions, writes);\n", replace: "" },
+      { file: OPERATIONS, search: 'assert(this.#holdsAll([text], "shared"),', replace: "assert(rows.length === conditions.length," },
+    ],
+  },
+  {
+    name: "refusal-in-no-outcome-row",
+    about: "Refusals get no outcome rows: after a takeover that finds their entries applied a copy is compared once more (UN20, TXD7).",
+    scenario: "txn",
+    edits: [
+      {
+        file: "libs/transactions/src/outcome-rows.ts",
+        search: "    const slice = outcomeSliceOf(transaction.id);\n",
+        replace: '    if (transaction.kind === "refused") continue;\n    const slice = outcomeSliceOf(transaction.id);\n',
       },
     ],
   },

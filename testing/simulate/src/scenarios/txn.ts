@@ -5,6 +5,7 @@ import type { Cluster } from "../cluster.ts";
 import { reportBug } from "../outcome.ts";
 import type { Outcomes } from "../outcomes.ts";
 import { COORDINATOR_POINTS, finish, RECOVERY_MS, rottingOf, runFaults, startAll } from "./course.ts";
+import { Counters, COUNTERS, COUNTERS_TABLE } from "./counters.ts";
 import { Documents, DOCUMENTS_TABLES } from "./documents.ts";
 import { OLD_IDS, OLD_IDS_TABLE, repeatOldIds } from "./old-ids.ts";
 import { appendToLists, countOutcomes, judgeLists, LISTS_TABLES, newListRun, readLists, type ListRun } from "./lists.ts";
@@ -33,18 +34,27 @@ export async function runTxnScenario(cluster: Cluster): Promise<Outcomes> {
   const documents = swarm.clients > 2 && swarm.thinkMs === DOCUMENTS_THINK_MS ? new Documents(cluster) : undefined;
   const run: Run = { lists, bankReads: banks, documents };
   const haveOldIds = world.random("old-ids").chance(OLD_IDS);
-  const tables = [...TABLES, ...(documents === undefined ? [] : DOCUMENTS_TABLES), ...(haveOldIds ? [OLD_IDS_TABLE] : [])];
+  const counters = world.random("counters").chance(COUNTERS) ? new Counters(cluster) : undefined;
+  const countersTables = counters === undefined ? [] : [COUNTERS_TABLE];
+  const tables = [
+    ...TABLES,
+    ...countersTables,
+    ...(documents === undefined ? [] : DOCUMENTS_TABLES),
+    ...(haveOldIds ? [OLD_IDS_TABLE] : []),
+  ];
   const { admin, clients } = await startAll(cluster, tables);
   await world.complete(openBanks(admin.db), 60_000);
   const work = clients.map(({ db, env }, at) => {
     if (documents !== undefined && at === 1) return documents.write(db, env);
     return swarm.clients > 3 && at === 0 ? transferMoney(run, db, env) : appendToLists(lists, db, env, `c${at}`);
   });
+  if (counters !== undefined) work.push(...clients.map(({ env }, at) => counters.count(env, at)));
   await runFaults(cluster, COORDINATOR_POINTS, rottingOf(cluster));
   lists.isOver = true;
   if (documents !== undefined) documents.isOver = true;
+  if (counters !== undefined) counters.isOver = true;
   await finish(cluster, work);
-  await readAll(run, admin.db);
+  await readAll(run, admin.db, counters);
   if (haveOldIds) {
     await world.complete(repeatOldIds(cluster, admin, RECOVERY_MS), OLD_IDS_MS).catch((thrown: unknown) => {
       world.violation("liveness", `old ids: ${String(thrown)}`);
@@ -113,10 +123,11 @@ async function sumBank(bankReads: BankRead[][], db: ConcordClient, bank: bigint,
 }
 
 /** All is quiet: every list, every bank and every document. This is also the proof of progress. */
-async function readAll({ lists, bankReads, documents }: Run, db: ConcordClient): Promise<void> {
+async function readAll({ lists, bankReads, documents }: Run, db: ConcordClient, counters: Counters | undefined): Promise<void> {
   const { world } = lists.cluster;
   const read = async (): Promise<void> => {
     await readLists(lists, db, RECOVERY_MS);
+    await counters?.judge(db, RECOVERY_MS);
     for (let bank = 0n; bank < ENTITIES; bank += 1n) await readBank(bankReads, db, bank, "final", RECOVERY_MS);
     await documents?.judge(db, RECOVERY_MS);
   };
