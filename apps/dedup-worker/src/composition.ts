@@ -88,7 +88,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWork
   const beats = (): UdpMembership | undefined =>
     (heartbeats ??= isShared && host.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined);
   const space = spaceOf(config, options, reserve);
-  const shared = isShared ? new SharedListPart(config, host, peers) : undefined;
+  const shared = isShared ? new SharedListPart(config, host) : undefined;
   const sole = soleOwner(config, environment);
   const ownersNow = (): Owners => shared?.opened.owners ?? sole;
   const openMessages = async (signal: AbortSignal, failed: (thrown: unknown) => void): Promise<MessageLog> => {

@@ -1,9 +1,8 @@
-import type { MemberLists, Owners } from "@concord/ownership";
+import type { ListVersions, MemberLists, Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
 import type { Environment } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { SourceRules } from "./ingest/source-rules.ts";
-import type { ListChanges } from "./partitions/list-changes.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { WorkerPeers } from "./partitions/peers.ts";
 import type { WorkerList } from "./store/worker-list.ts";
@@ -13,7 +12,7 @@ export interface SharedList {
   readonly lists: MemberLists<WorkerList>;
   readonly owners: Owners;
   /** undefined: the list never changes. */
-  readonly changes: ListChanges | undefined;
+  readonly versions: ListVersions<WorkerList> | undefined;
 }
 
 /** What the handlers share. What is a function exists once the store is open: STARTING before. */

@@ -221,7 +221,7 @@ test("[TX32] workers: two take a step of two changes at the same time: one is wr
     [answers[0]!.list!.members.map(({ name }) => name).join(""), answers[0]!.list!.members.map(({ name }) => name).join("")],
     "both answer the version that counts",
   );
-  assert.match(answers.map(({ waitsFor }) => waitsFor).join(" "), /another worker changed version 0|version 1 of the list is too new/);
+  assert.match(answers.map(({ waitsFor }) => waitsFor).join(" "), /another member changed version 0|version 1 of the list is too new/);
   await fixture.stop();
 });
 

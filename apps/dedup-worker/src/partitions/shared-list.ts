@@ -1,6 +1,6 @@
 import { ALONE, type ListedMembership, type Membership } from "@concord/failure-detection";
 import { addCommandOf, WORKER_LIST } from "@concord/member-lists";
-import { fixedLists, MemberLists, Owners } from "@concord/ownership";
+import { fixedLists, MemberLists, Owners, type ListVersions } from "@concord/ownership";
 import { assert, type ConcordError, type Disk, type Environment } from "@concord/runtime";
 import { isListed, type DedupWorkerConfig } from "../config.ts";
 import type { SharedList } from "../context.ts";
@@ -8,9 +8,7 @@ import { FolderLists } from "../store/folder-lists.ts";
 import { kafkaConnection } from "../store/kafka-connection.ts";
 import { KafkaLists } from "../store/kafka-lists.ts";
 import { storedPlacement } from "../store/views.ts";
-import { foundingWorkers, viewOf, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
-import { ListChanges } from "./list-changes.ts";
-import type { WorkerPeers } from "./peers.ts";
+import { foundingWorkers, placedFrom, viewOf, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
 
 export interface SharedListHost {
   readonly environment: Environment;
@@ -25,19 +23,32 @@ export function soleOwner({ nodeName, listenAddress: address, partitions }: Dedu
   return new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership: ALONE, clock, log });
 }
 
+/** Each version is written once, with the placement made from the one before. */
+function versionsOf(lists: MemberLists<WorkerList>, stored: WorkerLists): ListVersions<WorkerList> {
+  return {
+    read: async () => {
+      await lists.refresh();
+      return { list: lists.current, sinceWrittenMs: lists.sinceReadMs };
+    },
+    write: async (list, before) => {
+      const isWritten = await stored.write(placedFrom(before, list));
+      await lists.refresh();
+      return { isWritten, list: lists.current };
+    },
+  };
+}
+
 /** The list of the workers that share a log, from its opening to the end of the process. */
 export class SharedListPart {
   readonly #config: DedupWorkerConfig;
   readonly #host: SharedListHost;
-  readonly #peers: WorkerPeers;
   #lists: MemberLists<WorkerList> | undefined;
   #stored: WorkerLists | undefined;
   #opened: SharedList | undefined;
 
-  constructor(config: DedupWorkerConfig, host: SharedListHost, peers: WorkerPeers) {
+  constructor(config: DedupWorkerConfig, host: SharedListHost) {
     this.#config = config;
     this.#host = host;
-    this.#peers = peers;
   }
 
   /** What `open` has opened. */
@@ -69,8 +80,7 @@ export class SharedListPart {
     this.#lists = lists;
     const owners = new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership, clock, log });
     await owners.listed(signal);
-    const changes = stored === undefined ? undefined : new ListChanges({ lists, stored, peers: this.#peers, nodeName });
-    this.#opened = { lists, owners, changes };
+    this.#opened = { lists, owners, versions: stored === undefined ? undefined : versionsOf(lists, stored) };
   }
 
   close(): void {

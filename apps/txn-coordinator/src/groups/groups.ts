@@ -119,9 +119,8 @@ export class Groups {
     return this.#options.lists;
   }
 
-  /** A majority hears the coordinator, and so does this one. */
-  hears(name: string): boolean {
-    return this.#owners.hears(name);
+  get owners(): Owners {
+    return this.#owners;
   }
 
   /** The nodes with the addresses at which clients reach them. */

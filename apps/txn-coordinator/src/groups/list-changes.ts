@@ -1,10 +1,11 @@
-import { DETECTION_LIMITS, MESH_MEMBERS_MAX } from "@concord/failure-detection";
-import { nextListStep, type ListChange, type ListStep, type RecordedList } from "@concord/ownership";
+import { MESH_MEMBERS_MAX } from "@concord/failure-detection";
+import { stepList, type ListChange, type ListVersions, type RecordedList } from "@concord/ownership";
 import type { RowStore } from "@concord/ports";
-import { newTimeId, toConcordError, type Environment } from "@concord/runtime";
-import type { CommitToken, OperationCall, TransactionGroup } from "@concord/transactions";
+import type { Environment } from "@concord/runtime";
+import type { CommitToken, TransactionGroup } from "@concord/transactions";
 import { LIST_TIMEOUT_MS } from "../limits.ts";
 import { COORDINATOR_LIST_KEY, coordinatorListRow } from "../schema/system-tables.ts";
+import { SystemTransaction } from "../schema/system-transaction.ts";
 import type { Groups } from "./groups.ts";
 import type { Peers } from "./peers.ts";
 import { listOfRow, listToJson } from "./stored-list.ts";
@@ -31,34 +32,43 @@ export class ListChanges {
   }
 
   /** Takes the next step of the change if it may be taken now. */
-  async step(
-    change: ListChange,
-    group: TransactionGroup,
-    deadlineAtMs: number,
-  ): Promise<{ readonly step: ListStep; readonly list: RecordedList }> {
-    const servesNothing = change.kind === "remove" && (await this.#servesNothing(change.name));
-    const transaction = this.#transaction(group, deadlineAtMs);
-    const list = await transaction.read();
-    const { clock } = this.#options.environment;
-    if (list.version > 0 && this.#seen?.version !== list.version) {
-      // Another master wrote it, or this one without an answer. Once written again, it and all before it can be seen at a majority.
-      await this.#written(list, await transaction.write(list), deadlineAtMs);
-      return { step: { kind: "wait", reason: `version ${list.version} of the list is too new for another` }, list };
-    }
-    const step = nextListStep(list, change, {
-      sinceWrittenMs: this.#seen === undefined ? Number.POSITIVE_INFINITY : clock.monotonicMs() - this.#seen.atMs,
-      nextListAfterMs: DETECTION_LIMITS.nextListAfterMs,
-      placesMax: MESH_MEMBERS_MAX,
-      works: (name) => this.#options.groups.hears(name),
-      servesNothing,
-    });
-    if (step.kind !== "write") {
+  async step(change: ListChange, group: TransactionGroup, deadlineAtMs: number): ReturnType<typeof stepList<RecordedList>> {
+    const { environment, groups, peers, nodeName } = this.#options;
+    const transaction = new SystemTransaction(group, environment, deadlineAtMs);
+    try {
+      return await stepList(change, {
+        versions: this.#versions(transaction, deadlineAtMs),
+        owners: groups.owners,
+        placesMax: MESH_MEMBERS_MAX,
+        servesNothing: async ({ name, address }) => name !== nodeName && !(await peers.serves(address, name, LIST_TIMEOUT_MS)),
+      });
+    } finally {
       transaction.end();
-      return { step, list };
     }
-    await this.#written(step.list, await transaction.write(step.list), deadlineAtMs);
-    this.#options.groups.lists.readSoon();
-    return { step, list: step.list };
+  }
+
+  #versions(transaction: SystemTransaction, deadlineAtMs: number): ListVersions<RecordedList> {
+    const { environment, groups } = this.#options;
+    const write = async (list: RecordedList): Promise<void> => {
+      await this.#written(list, await transaction.commit([coordinatorListRow(listToJson(list))]), deadlineAtMs);
+    };
+    return {
+      read: async () => {
+        const [row] = await transaction.read(COORDINATOR_LIST_KEY, (operations) => operations.read([COORDINATOR_LIST_KEY]));
+        const list = listOfRow(row) ?? groups.lists.configured;
+        const seen = this.#seen;
+        if (list.version === 0) return { list, sinceWrittenMs: Number.POSITIVE_INFINITY };
+        if (seen?.version === list.version) return { list, sinceWrittenMs: environment.clock.monotonicMs() - seen.atMs };
+        // Another master wrote it, or this one without an answer. Once written again, it and all before it can be seen at a majority.
+        await write(list);
+        return { list, sinceWrittenMs: 0 };
+      },
+      write: async (list) => {
+        await write(list);
+        groups.lists.readSoon();
+        return { isWritten: true, list };
+      },
+    };
   }
 
   /** Each reading that begins from now on finds this version or a newer one. */
@@ -68,62 +78,4 @@ export class ListChanges {
     await rows.read([COORDINATOR_LIST_KEY], { timeoutMs: Math.max(1, deadlineAtMs - clock.monotonicMs()), after: [{ group, seq }] });
     this.#seen = { version, atMs: clock.monotonicMs() };
   }
-
-  /** The coordinator itself says so; or nothing hears it, and its lease has ended. */
-  async #servesNothing(name: string): Promise<boolean> {
-    const { groups, peers, nodeName } = this.#options;
-    const address = groups.coordinators.find((coordinator) => coordinator.name === name)?.address;
-    if (name === nodeName || address === undefined) return false;
-    if (!groups.hears(name)) return true;
-    return peers.serves(address, name, LIST_TIMEOUT_MS).then(
-      (serves) => !serves,
-      () => false,
-    );
-  }
-
-  #transaction(group: TransactionGroup, deadlineAtMs: number): ListTransaction {
-    const { environment, groups } = this.#options;
-    const id = newTimeId(environment.clock, environment.random);
-    const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
-    const end = (): void => {
-      if (group.state.kind === "serving" && group.knows(id)) group.serving().rollback(id);
-    };
-    return {
-      end,
-      read: async () => {
-        await group.serving().start(call(1), {
-          key: COORDINATOR_LIST_KEY,
-          mode: "exclusive",
-          read: "read",
-          firstStartMs: undefined,
-          lifetimeMs: undefined,
-        });
-        try {
-          const [row] = await group.serving().operate(call(2), (operations) => operations.read([COORDINATOR_LIST_KEY]));
-          return listOfRow(row) ?? groups.lists.configured;
-        } catch (thrown) {
-          end();
-          throw thrown;
-        }
-      },
-      write: async (list) => {
-        try {
-          return await group.serving("unknown").commit(call(3), () => [coordinatorListRow(listToJson(list))], { maxDelayMs: 0 });
-        } catch (thrown) {
-          // Any other failure has ended it, or its commit is on its way and must be left alone.
-          if (toConcordError(thrown).kind === "rejected") end();
-          throw thrown;
-        }
-      },
-    };
-  }
-}
-
-interface ListTransaction {
-  /** As recorded, or as configured. The row is locked. */
-  read(): Promise<RecordedList>;
-  /** Commits it as the list. */
-  write(list: RecordedList): Promise<CommitToken>;
-  /** Nothing was changed. */
-  end(): void;
 }

@@ -1,10 +1,11 @@
-import { newTimeId, sleep, toConcordError, type Environment, type TimeId } from "@concord/runtime";
+import { sleep, type Environment } from "@concord/runtime";
 import {
   catalogueOf,
   definitionOfRow,
   definitionToJson,
   newTables,
   plannedTables,
+  type PlannedTables,
   SCHEMA_VERSION_KEY,
   type SchemaCache,
   type SchemaCatalogue,
@@ -12,10 +13,11 @@ import {
   TABLES_PAGE_ROWS,
   TABLES_RANGE,
 } from "@concord/schema";
-import type { OperationCall, TransactionGroup, TransactionOperations } from "@concord/transactions";
+import type { TransactionGroup, TransactionOperations } from "@concord/transactions";
 import type { CellValue } from "@concord/values";
 import { CREATE_STATEMENTS_MAX, POLL_MS, SCHEMA_SETTLE_POLLS } from "../limits.ts";
 import { tableRow, versionRow } from "./system-tables.ts";
+import { SystemTransaction } from "./system-transaction.ts";
 
 export interface CreateTablesContext {
   readonly environment: Environment;
@@ -34,27 +36,7 @@ export async function createTables(
 ): Promise<bigint> {
   const { environment, schema } = context;
   const planned = plannedTables(statements, CREATE_STATEMENTS_MAX, environment);
-  const id = newTimeId(environment.clock, environment.random);
-  const call = (number: number): OperationCall => ({ id, number, sessionId: undefined, deadlineAtMs });
-  await group.serving().start(call(1), {
-    key: SCHEMA_VERSION_KEY,
-    mode: "exclusive",
-    read: "read",
-    firstStartMs: undefined,
-    lifetimeMs: undefined,
-  });
-  const version = await rollbackOnError(group, id, async () => {
-    const existing = await group.serving().operate(call(2), (operations) => existingTables(operations, context));
-    const created = newTables(planned, existing, environment);
-    if (created.length === 0) {
-      group.serving().rollback(id);
-      return existing.version;
-    }
-    const next = existing.version + 1n;
-    const writes = [...created.map(rowOf), versionRow(SCHEMA_VERSION_KEY, next, existing.tables.size + created.length)];
-    await group.serving("unknown").commit(call(3), () => writes, { maxDelayMs: 0 });
-    return next;
-  });
+  const version = await createdIn(new SystemTransaction(group, environment, deadlineAtMs), planned, context);
   for (let poll = 0; poll < SCHEMA_SETTLE_POLLS && schema.catalogue.version < version; poll += 1) {
     await schema.reload();
     if (schema.catalogue.version < version) await sleep(environment.clock, POLL_MS);
@@ -62,14 +44,17 @@ export async function createTables(
   return version;
 }
 
-async function rollbackOnError(group: TransactionGroup, id: TimeId, work: () => Promise<bigint>): Promise<bigint> {
+/** The version with the tables. */
+async function createdIn(transaction: SystemTransaction, planned: PlannedTables, context: CreateTablesContext): Promise<bigint> {
   try {
-    return await work();
-  } catch (thrown) {
-    // Any other failure has ended it, or its commit is on its way and must be left alone.
-    const isOpen = toConcordError(thrown).kind === "rejected" && group.state.kind === "serving" && group.knows(id);
-    if (isOpen) group.serving().rollback(id);
-    throw thrown;
+    const existing = await transaction.read(SCHEMA_VERSION_KEY, (operations) => existingTables(operations, context));
+    const created = newTables(planned, existing, context.environment);
+    if (created.length === 0) return existing.version;
+    const next = existing.version + 1n;
+    await transaction.commit([...created.map(rowOf), versionRow(SCHEMA_VERSION_KEY, next, existing.tables.size + created.length)]);
+    return next;
+  } finally {
+    transaction.end();
   }
 }
 
