@@ -1,54 +1,81 @@
 import { performance } from "node:perf_hooks";
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { allocatorTrim } from "./allocator.ts";
 
-/** Time between two looks at the heap. */
-export const HEAP_LOOK_MS = 20_000;
-/** Growth since the last collection from which on another one is worth its pause: more than what young objects take at work. */
-export const HEAP_GROWN_BYTES = 96 * 1024 * 1024;
-/** A process whose event loop works for more of the time is left alone: V8 collects by itself then, and a pause would delay calls. */
+/** Time between two looks at the memory. */
+export const MEMORY_LOOK_MS = 20_000;
+/** Growth since the last return from which on another one is worth its pause: more than what young objects take at work. */
+export const MEMORY_GROWN_BYTES = 96 * 1024 * 1024;
+/** A process whose event loop needs more of a core is left alone: V8 collects by itself then, and a pause would delay calls. */
 export const QUIET_SHARE = 0.1;
-/** A heap with more in use after a collection is left to V8, because the pause grows with it: 1 to 4 ms a MiB. */
+/** An event loop that stands for more of the time, at work or without a core, is left alone too: a pause is longest on a machine that is busy with others. */
+export const STANDING_SHARE_MAX = 0.5;
+/** Looks that find the same growth: each one adds `QUIET_SHARE`, since steady background work of a slow machine may never be quiet. */
+export const GROWN_LOOKS_MAX = 3;
+/** Maximum of a heap's bytes in use for a collection, because its pause grows with them: 1 to 4 ms a MiB. A larger heap is left to V8. */
 export const HEAP_KEPT_BYTES_MAX = 256 * 1024 * 1024;
-/** Quiet rounds between a collection that freed little and another one: the burst may have been in use, as calls that wait are. */
-export const SECOND_AFTER_LOOKS = 3;
+/** Quiet looks between a return and the next one without a growth: memory of the burst may have been in use, as that of calls that wait. */
+export const AGAIN_AFTER_LOOKS = 3;
 
 export interface ProcessMemory {
-  /** Bytes that the heap and its buffers take from the system. */
+  /** Bytes of physical memory that the process has. */
+  readonly residentBytes: () => number;
+  /** Bytes of the objects in V8's heap, garbage included. */
   readonly heapBytes: () => number;
-  /** Part of the time since the call before, 0 to 1, in which the event loop worked. */
+  /** Share of the time since the call before, 0 to 1, in which the event loop worked: `busyShareOf`. */
   readonly busyShare: () => number;
   readonly collect: () => void;
+  /** Returns free pages of the C library's allocator to the system. */
+  readonly trim: () => void;
 }
 
 /**
- * Gives memory of a burst back to the system. V8 collects its old generation when the heap reaches a limit, which a burst raises: a process that is
- * quiet afterwards keeps all of it, garbage, for good. `look` collects after each growth, while the process is quiet.
+ * Gives memory of a burst back to the system. V8 collects its old generation when the heap reaches a limit, which a burst raises, and the allocator keeps
+ * what buffers were freed below something in use: a process that is quiet afterwards keeps all of it for good. `look` returns it after each growth,
+ * and again, while the process has much more than at its least: after `AGAIN_AFTER_LOOKS` quiet looks, then after twice as many, until it works again.
  */
 export class BurstMemory {
   readonly #memory: ProcessMemory;
   #keptBytes = 0;
-  /** Quiet looks until the second collection after a growth; 0: none is due. */
-  #secondIn = 0;
+  #leastBytes = Infinity;
+  #heapKeptBytes = 0;
+  #grownLooks = 0;
+  #quietLooks = 0;
+  #againAfterLooks = AGAIN_AFTER_LOOKS;
 
   constructor(memory: ProcessMemory) {
     this.#memory = memory;
   }
 
-  /** Called each `HEAP_LOOK_MS`. */
+  /** Called each `MEMORY_LOOK_MS`. */
   look(): void {
-    const bytes = this.#memory.heapBytes();
-    // V8 may have collected by itself.
+    const bytes = this.#memory.residentBytes();
     this.#keptBytes = Math.min(this.#keptBytes, bytes);
-    if (this.#memory.busyShare() > QUIET_SHARE || this.#keptBytes > HEAP_KEPT_BYTES_MAX) return;
-    const isSecond = this.#secondIn === 1;
-    this.#secondIn = Math.max(0, this.#secondIn - 1);
-    const isGrown = bytes - this.#keptBytes >= HEAP_GROWN_BYTES;
-    if (!isGrown && !isSecond) return;
-    const before = this.#keptBytes;
-    this.#memory.collect();
-    this.#keptBytes = this.#memory.heapBytes();
-    if (isGrown) this.#secondIn = this.#keptBytes - before >= HEAP_GROWN_BYTES / 2 ? SECOND_AFTER_LOOKS : 0;
+    this.#leastBytes = Math.min(this.#leastBytes, bytes);
+    // V8 may have collected by itself.
+    this.#heapKeptBytes = Math.min(this.#heapKeptBytes, this.#memory.heapBytes());
+    const isGrown = bytes - this.#keptBytes >= MEMORY_GROWN_BYTES;
+    this.#grownLooks = isGrown ? Math.min(this.#grownLooks + 1, GROWN_LOOKS_MAX) : 0;
+    const isQuiet = this.#memory.busyShare() <= QUIET_SHARE * Math.max(1, this.#grownLooks);
+    this.#quietLooks = isQuiet ? this.#quietLooks + 1 : 0;
+    if (isGrown || !isQuiet) this.#againAfterLooks = AGAIN_AFTER_LOOKS;
+    if (!isQuiet) return;
+    if (isGrown) this.#giveBack();
+    else if (bytes - this.#leastBytes >= MEMORY_GROWN_BYTES / 2 && this.#quietLooks >= this.#againAfterLooks) {
+      this.#againAfterLooks *= 2;
+      this.#giveBack();
+    }
+  }
+
+  #giveBack(): void {
+    if (this.#heapKeptBytes <= HEAP_KEPT_BYTES_MAX) {
+      this.#memory.collect();
+      this.#heapKeptBytes = this.#memory.heapBytes();
+    }
+    this.#memory.trim();
+    this.#keptBytes = this.#memory.residentBytes();
+    this.#quietLooks = 0;
   }
 }
 
@@ -56,25 +83,35 @@ export class BurstMemory {
 export function nodeMemory(): ProcessMemory {
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc") as (options: object) => void;
-  let last = performance.eventLoopUtilization();
+  let last = { atMs: performance.now(), cpuUs: threadCpuUs(), loop: performance.eventLoopUtilization() };
   return {
-    heapBytes: () => {
-      const { total_heap_size: heap, external_memory: buffers } = getHeapStatistics();
-      return heap + buffers;
-    },
+    residentBytes: () => process.memoryUsage.rss(),
+    heapBytes: () => getHeapStatistics().used_heap_size,
     busyShare: () => {
-      const now = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(now, last);
+      const now = { atMs: performance.now(), cpuUs: threadCpuUs(), loop: performance.eventLoopUtilization() };
+      const cpuShare = (now.cpuUs - last.cpuUs) / 1000 / Math.max(1, now.atMs - last.atMs);
+      const { utilization } = performance.eventLoopUtilization(now.loop, last.loop);
       last = now;
-      return utilization;
+      return busyShareOf(cpuShare, utilization);
     },
     // The other flavors leave the pages, or the buffers, with the process.
     collect: () => gc({ type: "major", flavor: "last-resort" }),
+    trim: allocatorTrim(),
   };
+}
+
+/** CPU time of the loop's thread counts, because waiting for a core is no work, up to `STANDING_SHARE_MAX` of time outside of its wait for events. */
+export function busyShareOf(cpuShare: number, loopShare: number): number {
+  return loopShare > STANDING_SHARE_MAX ? loopShare : cpuShare;
+}
+
+function threadCpuUs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return user + system;
 }
 
 /** From now on, until the process ends. */
 export function giveBackBurstMemory(): void {
   const burst = new BurstMemory(nodeMemory());
-  setInterval(() => burst.look(), HEAP_LOOK_MS).unref();
+  setInterval(() => burst.look(), MEMORY_LOOK_MS).unref();
 }

@@ -15,11 +15,11 @@ const START_MS = 180_000;
 export const GROWTH_MIB_MAX = 192;
 /**
  * Maximum of resident memory that a process keeps beyond what it had before, once it was quiet for a while: it gives back a growth of 96 MiB and more
- * (`HEAP_GROWN_BYTES` of libs/adapter-node-runtime), and its caches are filled.
+ * (`MEMORY_GROWN_BYTES` of libs/adapter-node-runtime), and its caches are filled.
  */
 const KEPT_MIB_MAX = 128;
-/** Several looks of the process at its heap. */
-const RETURN_MS = 120_000;
+/** Several looks of the process at its memory, and those in which a busy machine gave it too little CPU to be quiet. */
+const RETURN_MS = 300_000;
 const KIB_PER_MIB = 1024;
 const LOOK_MS = 50;
 const CLIENT_TOKEN = "token-of-honest-clients-of-this-run";
