@@ -13,6 +13,8 @@ import { BUCKET } from "./bystanders.ts";
 const DISK_MIB = 384;
 const RESERVE_BYTES = 32 * 1024 * 1024;
 const OPERATION_MS = 5_000;
+/** A client repeats what is refused until then: long enough for one answer of a busy machine. */
+const REFUSED_MS = 3_000;
 /** Longer than stores leave changed rows without a checkpoint. */
 const FULL_MS = 7_000;
 const PAUSE_MS = 100;
@@ -59,10 +61,10 @@ const WRITES: Operations = {
   "storage-proxy": ({ db }) => db.query("INSERT INTO KeptPlain (id, line) VALUES (?, ?)", [2n, LINE]),
   "txn-coordinator": ({ db }) =>
     db.runTransaction({ table: "Kept", key: { id: 2n } }, async (txn) => txn.insert("Kept", { id: 2n, line: LINE }), {
-      deadlineMs: 1_000,
+      deadlineMs: REFUSED_MS,
     }),
   "object-gateway": ({ s3 }) => s3.send(new PutObjectCommand({ Bucket: BUCKET, Key: "refused", Body: LINE })),
-  "dedup-worker": ({ db }) => db.messages.ingest([{ id: "refused", value: LINE }], { timeoutMs: 1_000 }),
+  "dedup-worker": ({ db }) => db.messages.ingest([{ id: "refused", value: LINE }], { timeoutMs: REFUSED_MS }),
 };
 const REFUSED = /STORAGE_FULL|StorageFull/;
 
@@ -140,7 +142,7 @@ async function attack(target: Target): Promise<void> {
 export const filledDisk: Attack = {
   name: "filled-disk",
   symptom: "within seconds the program ended, all four services with it, and did not start again until space was made",
-  isShort: false,
+  isShort: true,
   diskMiB: DISK_MIB,
   config: { lowSpaceBytes: RESERVE_BYTES, reserveBytes: RESERVE_BYTES },
   missing: () => (process.getuid?.() === 0 ? undefined : "only root mounts a file system"),
