@@ -10,6 +10,7 @@ export {
   TAIL_ENTRIES_MAX,
 } from "./limits.ts";
 export { localLogReplica, type LocalReplicaOptions } from "./local-replica.ts";
+export { LogFollower, type FollowedPeer, type LogFollowerOptions } from "./log-follower.ts";
 export { openReplicaLog, type OpenReplicaOptions } from "./open-replica.ts";
 export type { ReplicaLog, RowsOf } from "./replica-steps.ts";
 export type { CheckRows } from "./check-requests.ts";

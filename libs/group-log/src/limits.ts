@@ -33,6 +33,9 @@ export const CATCH_UP_BACKOFF: BackoffLimits = { initialMs: 1, maxMs: 50 };
 export const LEARN_TIMEOUT_MS = 1000;
 /** Time budget of a catching up that no caller waits for. */
 export const CATCH_UP_TIMEOUT_MS = 10_000;
+/** Between two looks at what the peers have applied of groups that are idle, and the time budget of one such group in a look, which a stop waits for. */
+export const FOLLOW_INTERVAL_MS = 5_000;
+export const FOLLOW_TIMEOUT_MS = 2_000;
 
 /** How long a raise that has its majority waits for the others: a promise to another owner is met here, not when one more replica is gone. */
 export const RAISE_ALL_MS = 20;

@@ -146,6 +146,7 @@ export class RingBackend implements StorageBackend {
     node.replay.start();
     node.hintDelivery.start();
     node.antiEntropy.start();
+    node.logFollower.start();
     node.plainCollector.start();
     this.#options.space.start();
     this.#status = this.#beginReporting(node);
@@ -217,9 +218,20 @@ export class RingBackend implements StorageBackend {
   }
 
   /** LBD9: batches of this node are complete everywhere, or hinted; what peers lack is on this node's disk. */
-  async #drain({ executor, rows, replay, hints, hintDelivery, antiEntropy, healer, tombstones, plainCollector }: RingNode): Promise<void> {
+  async #drain({
+    executor,
+    rows,
+    replay,
+    hints,
+    hintDelivery,
+    antiEntropy,
+    logFollower,
+    healer,
+    tombstones,
+    plainCollector,
+  }: RingNode): Promise<void> {
     const { log } = this.#options.environment;
-    const repairs = [antiEntropy.stop(), healer.stop(), tombstones.stop(), plainCollector.stop()];
+    const repairs = [antiEntropy.stop(), logFollower.stop(), healer.stop(), tombstones.stop(), plainCollector.stop()];
     const { stopProgress = new StopProgress() } = this.#options.environment;
     await stopProgress.during("batches and writes in flight", () => Promise.all([executor.stop(), rows.whenWritten(), ...repairs]));
     const entries = await stopProgress.during("pending batches", () => replay.drain()).catch(() => undefined);

@@ -1,6 +1,15 @@
 import type { PeerSession } from "@concord/adapter-ring";
 import { Engine } from "@concord/engine";
-import { localLogReplica, openReplicaLog, RingGroupLog, type LogReplica, type ReplicaLog, type RowsOf } from "@concord/group-log";
+import {
+  LogFollower,
+  localLogReplica,
+  openReplicaLog,
+  RingGroupLog,
+  type FollowedPeer,
+  type LogReplica,
+  type ReplicaLog,
+  type RowsOf,
+} from "@concord/group-log";
 import type { AtomicRows, LocalRows, LogPosition, Store } from "@concord/ports";
 import {
   AtomicRowStore,
@@ -28,6 +37,7 @@ import {
 } from "@concord/repair";
 import { toConcordError, type Clock, type ConcordError, type Environment, type Seq, type TimestampUs } from "@concord/runtime";
 import type { RingConfig } from "./config.ts";
+import { readApplied } from "./formation/copy-store.ts";
 import { GC_GRACE_MS } from "@concord/logged-batch";
 import { openBatches, type RingBatches } from "./ring-batches.ts";
 
@@ -37,6 +47,7 @@ export interface RingNode extends RingBatches {
   readonly writeTimeoutMs: number;
   readonly engine: Engine;
   readonly localLog: LogReplica;
+  readonly logFollower: LogFollower;
   readonly rows: QuorumRowStore;
   /** This node's replica, for reads of one state of a group: they wait for no batch. */
   readonly groupRows: GroupReplica;
@@ -97,6 +108,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const shared = { runner: engine, forgotten, checksum, clock, tasks: environment.tasks, timeoutMs, log, metrics };
   const healer = new RowHealer({ ...shared, ...places, peers: peerRows, gcGraceMs: GC_GRACE_MS });
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
+  const logFollower = followerOf(options, localLog, appliedSeq);
   const { hasAllRows } = options;
   const sizes = new RowSizes({ reader: engine, checksum });
   const onRow = sizes.noticed;
@@ -132,6 +144,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
     writeTimeoutMs: timeoutMs,
     engine,
     localLog,
+    logFollower,
     rows,
     groupRows: stored,
     atomicRows,
@@ -159,6 +172,14 @@ function collectorOf(
     gcGraceMs: GC_GRACE_MS,
     intervalMs: config.tombstoneIntervalMs,
   });
+}
+
+function followerOf({ environment, peers }: RingNodeOptions, own: LogReplica, appliedSeq: (group: string) => Seq): LogFollower {
+  const { checksum } = environment;
+  const followed = peers.map(({ session }): FollowedPeer => {
+    return { name: session.name, isReachable: () => session.reachable, applied: () => readApplied(session, checksum) };
+  });
+  return new LogFollower({ ...environment, own, appliedSeq, peers: followed });
 }
 
 function hintsFor(

@@ -5,10 +5,10 @@ import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import type { RowKey } from "@concord/ports";
 import { ROWS_NAMESPACE } from "@concord/quorum";
 import { RowsService } from "@concord/protos-storage";
-import { encodeRowsPart, imageOf, joinRows } from "@concord/rows";
+import { encodeRowKey, encodeRowsPart, imageOf, joinRows } from "@concord/rows";
 import { bearer, SessionClient } from "@concord/rpc";
 import { timestampUsOf } from "@concord/runtime";
-import { COORDINATOR, MemoryRing, type RingOptions } from "../test/memory-ring.ts";
+import { COORDINATOR, MemoryRing, PEER, type RingOptions } from "../test/memory-ring.ts";
 
 let ring: MemoryRing;
 
@@ -247,6 +247,32 @@ test("[TX30] [TXD14] read your writes: no mark has arrived: a read after the com
   assert.notEqual((await read([{ group: "g1", seq: 1n }])).results[0]!.image ?? undefined, undefined);
   await assert.rejects(read([{ group: "g1", seq: 2n }]), { code: "READ_TIMEOUT" });
 });
+
+const COUNTED: RowKey = { table: "counts", partition: [{ kind: "bigint", value: 1n }], clustering: [] };
+
+/** Raised, appended and marked while `away` is halted; each other node has applied both entries then. */
+async function commitWithout(away: MemoryRing["nodes"][number], group: string): Promise<void> {
+  const rows = joinRows([encodeRowsPart([imageOf({ kind: "insert", key: COUNTED, columns: [], timestampUs: timestampUsOf(5n) })])]);
+  await ring.halt(away);
+  await log(0, "Raise", { group, epoch: 1n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL });
+  assert.equal((await log<{ result: string }>(0, "Append", { ...entry(1, 1, 0), group, rows })).result, "logged");
+  assert.equal((await log<{ result: string }>(0, "Append", { ...entry(2, 1, 1), group })).result, "logged");
+  await log(0, "Trim", { group, epoch: 1n, owner: "txn-1", appliedSeq: 2n, appliedEpoch: 1n });
+}
+
+for (const isKnown of [true, false]) {
+  test(`[TXD14] group log: a node was away${isKnown ? "" : " since before the group was raised"}, nothing is appended since: it has the rows all the same`, async () => {
+    await started({ size: 3 });
+    const away = ring.nodes[2]!;
+    if (isKnown) await log(0, "Raise", { group: "g1", epoch: 1n, owner: "txn-1", protocol: GROUP_LOG_PROTOCOL });
+    await commitWithout(away, "g1");
+    await ring.restart(away);
+    await ring.clock.advance(15_000);
+    const request = { keys: [encodeRowKey(COUNTED)] };
+    const alone = await ring.call<{ images: readonly Uint8Array[] }>(away, "ReplicaService/ReadRows", request, PEER);
+    assert.notEqual(alone.images[0]!.length, 0);
+  });
+}
 
 for (const size of [1, 3] as const) {
   test(`[LB9] ring of ${size}: rows deleted more than ten days ago leave every store; a write as old is refused, after a restart too`, async () => {

@@ -61,6 +61,7 @@ async function attack(target: Target, isDiskLost: boolean): Promise<void> {
     rows.start();
     await overflow(target, ring, rows);
     const whileDead = rows.plainFacts();
+    await rows.stopTransactions();
     if (isDiskLost) rmSync(target.dataFolder(victim.name), { recursive: true });
     await target.start({}, victim.name);
     await target.serves(`after ${victim.name} came back`);

@@ -60,9 +60,11 @@ export class PromisedRows {
   readonly #batches: number[];
   readonly #refusals = new Map<string, number>();
   readonly #stopping = new AbortController();
+  readonly #stoppingTransactions = new AbortController();
   /** Answers that must not be. */
   readonly wrong: string[] = [];
   #ended: Promise<unknown> = Promise.resolve();
+  #transactionsEnded: Promise<unknown> = Promise.resolve();
   #next = OLD;
   #old = 0;
 
@@ -82,17 +84,25 @@ export class PromisedRows {
   }
 
   start(): void {
+    const { signal } = this.#stopping;
     const writers = this.#clients.flatMap((db, node) => [
-      ...Array.from({ length: BATCH_WRITERS }, () => this.#repeat(() => this.#batch(db, node))),
-      this.#repeat(() => this.#plain(db)),
-      this.#repeat(() => this.#transaction(db)),
+      ...Array.from({ length: BATCH_WRITERS }, () => repeat(signal, () => this.#batch(db, node))),
+      repeat(signal, () => this.#plain(db)),
     ]);
     this.#ended = Promise.all(writers);
+    const transactions = this.#clients.map((db) => repeat(this.#stoppingTransactions.signal, () => this.#transaction(db)));
+    this.#transactionsEnded = Promise.all(transactions);
+  }
+
+  /** No append to a group's log comes from here any more: a node that is back gets what it lacks without one. */
+  async stopTransactions(): Promise<void> {
+    this.#stoppingTransactions.abort();
+    await this.#transactionsEnded;
   }
 
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#ended;
+    await Promise.all([this.#ended, this.stopTransactions()]);
   }
 
   /** Acknowledged batches of the node with the fewest. */
@@ -113,10 +123,6 @@ export class PromisedRows {
   /** Plain rows alone: those of transactions follow by the log. */
   plainFacts(): readonly Fact[] {
     return this.facts().filter(({ key }) => key.table === PLAIN);
-  }
-
-  async #repeat(once: () => Promise<void>): Promise<void> {
-    while (!this.#stopping.signal.aborted) await once();
   }
 
   /** Three new rows in partitions of their own; while there are old rows, one of them is changed and another one deleted. */
@@ -172,6 +178,10 @@ export class PromisedRows {
   #hold(fact: Fact): void {
     this.#facts.set(nameOf(fact.key), fact);
   }
+}
+
+async function repeat(signal: AbortSignal, once: () => Promise<void>): Promise<void> {
+  while (!signal.aborted) await once();
 }
 
 /** What the replica alone has of the facts. */

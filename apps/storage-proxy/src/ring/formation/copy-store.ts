@@ -11,7 +11,7 @@ import {
   type LogReplica,
   type ReplicaLogState,
 } from "@concord/group-log";
-import type { KeyValue, KeyValueOperation } from "@concord/ports";
+import type { KeyValue, KeyValueOperation, LogPosition } from "@concord/ports";
 import { decodeImage } from "@concord/rows";
 import { forgottenNote, mergeAnswers, openRow, readForgotten, ROWS_NAMESPACE, tombstoneOf } from "@concord/quorum";
 import {
@@ -112,15 +112,26 @@ async function wholeEntries(peer: PeerSession, entries: readonly StoreEntry[]): 
 export async function readGroups({ store, peers }: Pick<CopyOptions, "store" | "peers">): Promise<ReadonlySet<string>> {
   const range = { from: Uint8Array.of(HEADERS_NAMESPACE), to: Uint8Array.of(HEADERS_NAMESPACE + 1), limit: GROUPS_MAX };
   const groups = new Set((await store.range(range)).map(({ key }) => readHeaderKey(key)));
-  for (const peer of peers) {
-    let afterKey: Uint8Array = new Uint8Array();
-    for (let done = false; !done;) {
-      const page = await asked((timeoutMs) => peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, timeoutMs, true));
-      for (const { key } of page.entries) groups.add(readHeaderKey(key));
-      ({ done, lastKey: afterKey } = page);
-    }
-  }
+  for (const peer of peers) for (const { key } of await readHeaders(peer)) groups.add(readHeaderKey(key));
   return groups;
+}
+
+/** How far the peer has applied the log of each group that it holds. */
+export async function readApplied(peer: PeerSession, checksum: Checksum): Promise<readonly LogPosition[]> {
+  const headers = await readHeaders(peer);
+  return headers.map(({ key, value }) => ({ group: readHeaderKey(key), seq: decodeHeader(value, checksum).appliedSeq }));
+}
+
+/** Headers of the peer's group logs. */
+async function readHeaders(peer: PeerSession): Promise<readonly StoreEntry[]> {
+  const headers: StoreEntry[] = [];
+  let afterKey: Uint8Array = new Uint8Array();
+  for (let done = false; !done;) {
+    const page = await asked((timeoutMs) => peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, timeoutMs, true));
+    headers.push(...page.entries);
+    ({ done, lastKey: afterKey } = page);
+  }
+  return headers;
 }
 
 /** One batch replaces what the store holds of the group. */
