@@ -1,6 +1,5 @@
-import { corrupt } from "@concord/codec";
 import type { KeyValue, KeyValueOperation } from "@concord/ports";
-import { assert, seqOf, type Checksum, type Seq } from "@concord/runtime";
+import { assert, seqOf, type Checksum, type Epoch, type Seq, type TimestampUs } from "@concord/runtime";
 import type { GroupHeader } from "./group-state.ts";
 import {
   decodeEntry,
@@ -16,29 +15,74 @@ import {
 
 const PAGE_ENTRIES = 256;
 
+/** An entry that is there. */
+interface Held {
+  readonly seq: Seq;
+  readonly epoch: Epoch;
+}
+
+export interface CloseGapsOptions {
+  readonly checksum: Checksum;
+  /** Wall clock: no timestamp of the store is above it. */
+  readonly nowUs: TimestampUs;
+}
+
 /**
- * Makes group logs without gaps of the logs of a store that lost some entries: the store opens again, and an operator has accepted the loss. A replica
- * that forgot what it had accepted must not answer others: with peers it is copied from them first. Applied entries up to the last gap are dropped, what follows a gap behind the applied ones is removed. Returns a line for
- * each loss. CORRUPT_DATA when a header is lost or damaged.
+ * Makes group logs without gaps of the logs of a store that lost some entries, or a header: the store opens again, and an operator has accepted the
+ * loss. A replica that forgot what it had accepted must not answer others: with peers it is copied from them first. Applied entries up to the last gap
+ * are dropped, what follows a gap behind the applied ones is removed. Returns a line for each loss. CORRUPT_DATA when what is there fails its check.
  */
-export async function closeLogGaps(store: Pick<KeyValue, "range" | "batch">, checksum: Checksum): Promise<readonly string[]> {
+export async function closeLogGaps(store: Pick<KeyValue, "range" | "batch">, options: CloseGapsOptions): Promise<readonly string[]> {
+  const { checksum } = options;
   const headers = new Map<string, GroupHeader>();
   for await (const { key, value } of entriesOf(store, HEADER_RANGE)) headers.set(readHeaderKey(key), decodeHeader(value, checksum));
-  const seqs = new Map<string, Seq[]>([...headers.keys()].map((group) => [group, []]));
+  const groups = new Map<string, Held[]>([...headers.keys()].map((group) => [group, []]));
   for await (const { key, value } of entriesOf(store, ENTRY_RANGE)) {
     const { group, seq } = readEntryKey(key);
-    decodeEntry(seq, value, checksum);
-    const known = seqs.get(group);
-    if (known === undefined) throw corrupt(`entry ${seq} is of group ${group}, which has no header`);
-    known.push(seq);
+    const { epoch } = decodeEntry(seq, value, checksum);
+    const held = groups.get(group);
+    if (held === undefined) groups.set(group, [{ seq, epoch }]);
+    else held.push({ seq, epoch });
   }
   const lost: string[] = [];
-  for (const [group, header] of headers) {
-    const { operations, losses } = closeGaps(group, header, seqs.get(group)!, checksum);
+  for (const [group, held] of groups) {
+    const stored = headers.get(group);
+    const header = stored ?? headerOf(held, options.nowUs);
+    if (stored === undefined) {
+      await store.batch([{ kind: "put", key: headerKey(group), value: encodeHeader(header, checksum) }], { sync: true });
+      lost.push(`the promise and the marks of the log of group ${group}: its entries ${held[0]!.seq} to ${held.at(-1)!.seq} have new ones`);
+    }
+    const { operations, losses } = closeGaps(
+      group,
+      header,
+      held.map(({ seq }) => seq),
+      checksum,
+    );
     if (operations.length > 0) await store.batch(operations, { sync: true });
     lost.push(...losses);
   }
   return lost;
+}
+
+/**
+ * A header in the place of one that is lost. All entries but the newest one were logged, since an owner offers an entry only after the one before was.
+ * The promise has no owner: whoever appends next raises above it.
+ */
+function headerOf(held: readonly Held[], nowUs: TimestampUs): GroupHeader {
+  const [oldest, newest] = [held[0], held.at(-1)];
+  assert(oldest !== undefined && newest !== undefined && oldest.seq > 0n, "a header is made of entries");
+  const appliedSeq = seqOf(newest.seq - 1n);
+  const applied = held.find(({ seq }) => seq === appliedSeq) ?? newest;
+  const promisedEpoch = held.reduce((highest, { epoch }) => (epoch > highest ? epoch : highest), oldest.epoch);
+  assert(applied.epoch <= newest.epoch, "I4: an entry is of the epoch of the one before, or a newer one");
+  return {
+    promisedEpoch,
+    owner: "",
+    appliedSeq,
+    appliedEpoch: applied.epoch,
+    timestampCeilingUs: nowUs,
+    droppedSeq: seqOf(oldest.seq - 1n),
+  };
 }
 
 interface Closed {

@@ -25,7 +25,7 @@ export type {
 } from "./replica.ts";
 export { decodeHeader, encodeHeader, headerKey, ENTRY_NAMESPACE as LOG_ENTRY_NAMESPACE, readHeaderKey } from "./log-format.ts";
 export { rejoinGroup, type RejoinOptions } from "./rejoin.ts";
-export { closeLogGaps } from "./close-gaps.ts";
+export { closeLogGaps, type CloseGapsOptions } from "./close-gaps.ts";
 export { restoreGroup } from "./restore.ts";
 export { readStoredGroup } from "./stored-group.ts";
 export { RingGroupLog, type RingGroupLogOptions } from "./ring-group-log.ts";

@@ -6,9 +6,13 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { connect } from "@concord/client";
+import { openLevel, remakeLevel } from "@concord/adapter-level";
+import { nodeDescriptors } from "@concord/adapter-node-runtime";
+import type { KeyValueEntry } from "@concord/ports";
 import { startConcord } from "../index.ts";
 import { KILLED_CONFIG, makeKilledNode } from "../test/killed-node.ts";
 import { fsckCommand, type FsckExit } from "./fsck.ts";
+import { contentOf } from "./mend-store.ts";
 import { repairCommand } from "./repair.ts";
 
 let root: string;
@@ -50,6 +54,30 @@ interface Kind {
   readonly at: (bytes: Buffer) => number;
   readonly said: RegExp;
   readonly isStopped?: boolean;
+  /** Changes the folder before its damage. */
+  readonly prepare?: (folder: string) => Promise<void>;
+}
+
+/** As after a compaction of everything, or after the first checkpoint of all: one table, whose first block has the headers of group logs and the first entries. */
+async function intoOneTable(folder: string): Promise<void> {
+  const store = join(folder, "storage/store");
+  const entries: KeyValueEntry[] = [];
+  {
+    const level = await openLevel(store, nodeDescriptors());
+    let from = new Uint8Array();
+    for (;;) {
+      const page = await level.range({ from, to: Uint8Array.of(0xff), limit: 1000 });
+      entries.push(...page);
+      if (page.length < 1000) break;
+      from = Uint8Array.of(...page.at(-1)!.key, 0);
+    }
+    await level.close();
+  }
+  for (const name of await contentOf(store)) await rm(join(store, name));
+  const level = await openLevel(store, nodeDescriptors());
+  await level.batch(entries.map((entry) => ({ kind: "put", ...entry })));
+  await level.close();
+  await remakeLevel(store);
 }
 
 const KINDS: readonly Kind[] = [
@@ -65,6 +93,14 @@ const KINDS: readonly Kind[] = [
     at: value,
     // Compacted by an opening meanwhile, the table is not the one of the report.
     said: /made anew with \d+ values[^]*lost: (keys (up to|behind) [^]*bytes of the table \d+\.ldb; [^]*\d+ were there, \d+ are left|values with keys that begin with [^]*not what was written)/,
+  },
+  {
+    kind: "rows: the only table, the header of a group's log in the block",
+    isStopped: true,
+    prepare: intoOneTable,
+    file: /^storage\/store\/\d+\.ldb$/,
+    at: value,
+    said: /made anew with \d+ values[^]*lost: [^]*the promise and the marks of the log of group g0/,
   },
   {
     kind: "rows of objects: journal",
@@ -108,10 +144,11 @@ const KINDS: readonly Kind[] = [
   { kind: "window", file: /^messages\/window\/0\/window\/CURRENT$/, at: () => 3, said: /window: [^]*moved to/ },
 ];
 
-for (const { kind, file, at, said, isStopped = false } of KINDS) {
+for (const { kind, file, at, said, isStopped = false, prepare } of KINDS) {
   test(`repair --accept-loss: ${kind}: says what is lost, keeps the files of before, and all four services serve`, async () => {
     const folder = await mkdtemp(join(root, "copy-"));
     await cp(isStopped ? stopped : data, folder, { recursive: true });
+    await prepare?.(folder);
     const names = (await readdir(folder, { recursive: true })).filter((name) => file.test(name)).sort();
     const files = await Promise.all(names.map(async (name) => ({ name, bytes: await readFile(join(folder, name)) })));
     // A table may be an older one that the next opening deletes: the newest is not.

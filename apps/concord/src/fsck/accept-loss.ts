@@ -6,7 +6,7 @@ import { dropSpoiltBlocks, openLevel, remakeLevel } from "@concord/adapter-level
 import { nodeDescriptors, nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { closeLogGaps } from "@concord/group-log";
 import type { LogTopic } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, timestampUsOf } from "@concord/runtime";
 import { copiesBeforeServing } from "@concord/storage-proxy";
 import { acceptLoss, openStore } from "@concord/store";
 import { STORE_ENVIRONMENT, storeOptions } from "./inspect.ts";
@@ -101,7 +101,8 @@ export async function salvageStore(where: string, holding: "ring-store" | "lone-
     let nodes: readonly string[] = [];
     try {
       if (holding === "ring-store") {
-        lost.push(...(await closeLogGaps(store, STORE_ENVIRONMENT.checksum)));
+        const nowUs = timestampUsOf(STORE_ENVIRONMENT.clock.nowUs());
+        lost.push(...(await closeLogGaps(store, { checksum: STORE_ENVIRONMENT.checksum, nowUs })));
         nodes = await copiesBeforeServing(store, STORE_ENVIRONMENT.checksum);
       }
     } finally {
