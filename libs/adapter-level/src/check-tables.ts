@@ -2,6 +2,7 @@ import { lstat, open, readdir, type FileHandle } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { crc32c } from "@concord/checksums";
 import { ConcordError } from "@concord/runtime";
+import { ManifestEvidence } from "./manifest-evidence.ts";
 import { isMaskOf } from "./masked-crc.ts";
 
 /*
@@ -54,7 +55,7 @@ export async function findSuspects(folder: string, suspects: Suspect[]): Promise
 
 /** The first suspect that is one of `tables`, the numbers of those that the store is made of. */
 export function damagedOneOf(suspects: readonly Suspect[], tables: ReadonlySet<number> | undefined): ConcordError | undefined {
-  return suspects.find(({ path }) => tables?.has(Number.parseInt(basename(path), 10)) === true)?.damage;
+  return suspects.find(({ path }) => tables?.has(numberOf(path)) === true)?.damage;
 }
 
 /**
@@ -82,7 +83,7 @@ async function isThere(path: string, file: FileHandle): Promise<boolean> {
   );
 }
 
-/** What is wrong with each table that is not as it was written. Called while LevelDB has the folder open. */
+/** What is wrong with each table of the store that is not as it was written. Called while LevelDB has the folder open, or refuses to open it. */
 export async function damagedTables(folder: string): Promise<readonly string[]> {
   const damage: string[] = [];
   for (const name of (await readdir(folder)).filter((one) => TABLE.test(one)).sort()) {
@@ -90,15 +91,27 @@ export async function damagedTables(folder: string): Promise<readonly string[]> 
     const file = await openIfThere(path);
     if (file === undefined) continue;
     try {
-      const found = await damageOf(path, file);
-      // A compaction may have deleted it meanwhile.
-      if (found !== undefined && (await file.stat()).nlink > 0) damage.push(found.message);
+      const found = (await damageOf(path, file)) === undefined ? undefined : await damageOfPart(folder, path, file);
+      if (found !== undefined) damage.push(found.message);
     } finally {
       await file.close();
     }
   }
   return damage;
 }
+
+/**
+ * Read again once the manifest names it: a compaction may have deleted the table meanwhile, or be writing it, and a table is whole before the manifest
+ * has its number. Where no manifest can be read LevelDB does not open, and nothing changes.
+ */
+async function damageOfPart(folder: string, path: string, file: FileHandle): Promise<ConcordError | undefined> {
+  const tables = (await ManifestEvidence.of(folder)).tables();
+  if (tables?.has(numberOf(path)) === false) return undefined;
+  const found = await damageOf(path, file);
+  return (await file.stat()).nlink > 0 ? found : undefined;
+}
+
+const numberOf = (path: string): number => Number.parseInt(basename(path), 10);
 
 async function openIfThere(path: string): Promise<FileHandle | undefined> {
   try {

@@ -112,6 +112,7 @@ async function repair(flags: Flags, print: Print): Promise<FsckExit> {
     return 1;
   }
   const left = placesOf(await inspect(folder, () => undefined));
+  for (const { where, reasons } of left) for (const reason of reasons) print(`STILL DAMAGED ${nameIn(folder, where)}: ${reason}`);
   print(left.length === 0 ? `${folder}: mended` : `${folder}: ${left.length} still damaged`);
   return left.length === 0 ? 0 : 1;
 }
