@@ -66,7 +66,7 @@ export async function closeLogGaps(store: Pick<KeyValue, "range" | "batch">, opt
 
 /**
  * A header in the place of one that is lost. All entries but the newest one were logged, since an owner offers an entry only after the one before was.
- * The promise has no owner: whoever appends next raises above it.
+ * The promise has no owner: the next owner raises above it.
  */
 function headerOf(held: readonly Held[], nowUs: TimestampUs): GroupHeader {
   const [oldest, newest] = [held[0], held.at(-1)];
