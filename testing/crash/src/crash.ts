@@ -43,7 +43,7 @@ memory of these is limited. Exit code 0 only if nothing was lost, dirty, leaked,
   --minutes M     instead: as many as fit, all services together
   --no-power      kills only
   --faults        instead of kills at points and power cuts: in each cycle the process starts with a file system that fails it once or from
-                  then on (EIO or ENOSPC at the n-th write, sync, rename or open; needs cc), or is slow. It may go on or end with exit code 1
+                  then on (EIO or ENOSPC at the n-th write, sync, rename or open, EMFILE or ENFILE at opens; needs cc), or is slow. It may go on or end with exit code 1
   --keep          leave the folder with data and logs behind
 
 npm run crash -- --attacks [--short] [--attack NAME]...

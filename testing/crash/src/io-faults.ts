@@ -4,7 +4,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { compilePreload } from "./preload.ts";
 
-const { EIO, ENOSPC } = constants.errno;
+const { EIO, EMFILE, ENFILE, ENOSPC } = constants.errno;
 const SOURCE = join(import.meta.dirname, "io-faults.c");
 const EVERY_ONE = 1_000_000_000;
 /** Numbers of the call that fails: early ones are in the start, late ones under load. */
@@ -12,6 +12,9 @@ const FIRSTS = [1, 40, 3, 90, 25, 200, 15, 400, 8] as const;
 /** Of calls that a short life makes few of. */
 const FIRSTS_OF_FEW = [1, 2, 4, 3, 2] as const;
 const FEW: ReadonlySet<string> = new Set(["rename", "open"]);
+/** Of opens for which the process, or the machine, has no descriptor: in the start, which may end, and later, where the process is busy and goes on. */
+const FIRSTS_OF_DESCRIPTORS = [30, 1, 20, 45, 8] as const;
+const OUT_OF_DESCRIPTORS: ReadonlySet<number> = new Set([EMFILE, ENFILE]);
 
 /** `count` calls of `kind` fail, from one on; with `delayMs` they succeed, so much later. */
 const KINDS = [
@@ -24,13 +27,15 @@ const KINDS = [
   { kind: "write", name: "slow", errno: 0, count: EVERY_ONE, delayMs: 30 },
   { kind: "open", name: "ENOSPC", errno: ENOSPC, count: EVERY_ONE, delayMs: 0 },
   { kind: "sync", name: "EIO, all", errno: EIO, count: EVERY_ONE, delayMs: 0 },
+  { kind: "open", name: "EMFILE", errno: EMFILE, count: 20, delayMs: 0 },
+  { kind: "open", name: "ENFILE, all", errno: ENFILE, count: EVERY_ONE, delayMs: 0 },
 ] as const;
 
 /** Of cycle `cycle`: kinds in turn, each at another call the next time. */
 export function plannedCall(cycle: number): PlannedCall {
   const turn = cycle % KINDS.length;
   const { kind, name, errno, count, delayMs } = KINDS[turn]!;
-  const firsts = FEW.has(kind) ? FIRSTS_OF_FEW : FIRSTS;
+  const firsts = OUT_OF_DESCRIPTORS.has(errno) ? FIRSTS_OF_DESCRIPTORS : FEW.has(kind) ? FIRSTS_OF_FEW : FIRSTS;
   const round = Math.floor(cycle / KINDS.length);
   const first = firsts[(turn + round) % firsts.length]!;
   return { kind, name: `${kind} ${name}`, errno, first, count, delayMs };
