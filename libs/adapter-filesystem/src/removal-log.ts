@@ -15,7 +15,8 @@ export interface RemovalLogOptions {
 /** Removals of one epoch's needles by this process, in a file of its own beside the segments. The file moves with them. */
 export class RemovalLog {
   readonly #options: RemovalLogOptions;
-  readonly #groups = new Rounds<number>((group) => this.#appendGroup(group));
+  readonly #groups = new Rounds(() => this.#appendGroup());
+  #waiting: number[] = [];
   #file: DiskFile | undefined;
   #end = 0;
 
@@ -25,7 +26,8 @@ export class RemovalLog {
 
   /** Durable. */
   append(sequence: number): Promise<void> {
-    return this.#groups.join(sequence);
+    this.#waiting.push(sequence);
+    return this.#groups.join();
   }
 
   /** The caller removes nothing meanwhile; later removals go to a new file. */
@@ -35,8 +37,10 @@ export class RemovalLog {
     await file?.close();
   }
 
-  async #appendGroup(group: readonly number[]): Promise<void> {
+  async #appendGroup(): Promise<void> {
     const { epoch, checksum, failpoint } = this.#options;
+    const group = this.#waiting;
+    this.#waiting = [];
     const file = (this.#file ??= await this.#make());
     // No segment is left of a closed epoch: none comes back.
     if (file === undefined) return;

@@ -32,7 +32,8 @@ interface OpenSegment {
 /** Appends needles of our epoch in groups: one write and one sync for all that arrived during the previous group. */
 export class SegmentAppender {
   readonly #options: SegmentAppenderOptions;
-  readonly #groups = new Rounds<Needle>((group) => this.#appendGroup(group));
+  readonly #groups = new Rounds(() => this.#appendGroup());
+  #waiting: Needle[] = [];
   #segment: OpenSegment | undefined;
 
   constructor(options: SegmentAppenderOptions) {
@@ -46,7 +47,8 @@ export class SegmentAppender {
 
   /** It is durable and its epoch was open afterwards (I1, I3). EPOCH_FENCED, STORE_FAILED: it may be there, or a part of it. */
   append(needle: Needle): Promise<void> {
-    return this.#groups.join(needle);
+    this.#waiting.push(needle);
+    return this.#groups.join();
   }
 
   /** The caller appends nothing meanwhile; later needles go to a new segment. */
@@ -54,8 +56,10 @@ export class SegmentAppender {
     if (this.#segment !== undefined) await this.#retire(this.#segment);
   }
 
-  async #appendGroup(group: readonly Needle[]): Promise<void> {
+  async #appendGroup(): Promise<void> {
     const { folders, epoch, view, failpoint } = this.#options;
+    const group = this.#waiting;
+    this.#waiting = [];
     const isNew = this.#segment === undefined;
     const segment = (this.#segment ??= await this.#make());
     const at = segment.end;

@@ -1,5 +1,5 @@
 import type { GroupOwner } from "@concord/ports";
-import { ConcordError, Rounds, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, toConcordError } from "@concord/runtime";
 import type { GroupContext } from "./group-context.ts";
 import { epochFenced } from "./group-commit.ts";
 
@@ -11,7 +11,8 @@ export class EpochCheck {
   readonly #context: GroupContext;
   readonly #owner: GroupOwner;
   readonly #onFenced: (error: ConcordError) => void;
-  readonly #checks = new Rounds(() => this.#ask());
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
 
   constructor(context: GroupContext, owner: GroupOwner, onFenced: (error: ConcordError) => void) {
     this.#context = context;
@@ -21,7 +22,26 @@ export class EpochCheck {
 
   /** Resolves when a check that began after this call found the epoch current. EPOCH_FENCED, REPLICAS_UNAVAILABLE. */
   current(): Promise<void> {
-    return this.#checks.join();
+    if (this.#running === undefined) return this.#run();
+    this.#next ??= this.#running.then(
+      () => this.#runNext(),
+      () => this.#runNext(),
+    );
+    return this.#next;
+  }
+
+  #runNext(): Promise<void> {
+    assert(this.#next !== undefined, "what waits for the next check shares it");
+    this.#next = undefined;
+    return this.#run();
+  }
+
+  #run(): Promise<void> {
+    const running = this.#ask().finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    this.#running = running;
+    return running;
   }
 
   async #ask(): Promise<void> {
