@@ -60,6 +60,9 @@ test("claims: a sentence: read over its lines; a number stated twice: refused", 
   assert.throws(() => sentencesOf("- **TX1** One.\n- **TX1** Two."), /TX1 is stated twice/);
 });
 
+/** Series of a design that is built in parts: its document has the claims of what is built, under the numbers of the whole design. */
+const IN_PARTS: ReadonlySet<string> = new Set(["UN"]);
+
 test("claims: the numbers of each series: without gaps, each once", () => {
   const series = new Map<string, number[]>();
   for (const { claim } of rows) {
@@ -68,6 +71,8 @@ test("claims: the numbers of each series: without gaps, each once", () => {
   }
   for (const [name, numbers] of series) {
     const sorted = numbers.toSorted((a, b) => a - b);
+    assert.equal(new Set(sorted).size, sorted.length, name);
+    if (IN_PARTS.has(name)) continue;
     assert.deepEqual(
       sorted,
       Array.from({ length: sorted.length }, (_, at) => at + 1),

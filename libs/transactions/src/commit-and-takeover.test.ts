@@ -308,6 +308,23 @@ test("[TX6] commit: its outcome is asked for while it waits for the log: still w
   assert.equal((await resolved).kind, "committed");
 });
 
+test("[TXD7] execute: repeated after OUTCOME_UNKNOWN while the log still decides: the decision, applied once; other writes are refused", async () => {
+  const fixture = new TestFixture({ limits: { trimIdleMs: 60_000 } });
+  const client = await fixture.open();
+  fixture.log.appendFaults.push("lost", "lost", "lost", "lost", "lost");
+  const id = fixture.id();
+  const execute = (key: number, ms?: number): ReturnType<ReturnType<typeof client.group.serving>["execute"]> =>
+    client.group.serving("unknown").execute(id, [insert(albumKey(key))], client.deadline(ms));
+  const first = fails("OUTCOME_UNKNOWN", execute(1, 100));
+  await fixture.clock.advance(100);
+  await first;
+  const repeated = execute(1);
+  await fails("IDEMPOTENCY_MISMATCH", execute(2));
+  await fixture.clock.advance(2_000);
+  assert.equal((await repeated).seq, 1n);
+  assert.equal(fixture.log.entries.length, 1);
+});
+
 test("[TXD1] append: unknown until the caller's deadline: OUTCOME_UNKNOWN, later the truth", async () => {
   const fixture = new TestFixture({ limits: { trimIdleMs: 60_000 } });
   const client = await fixture.open();

@@ -18,6 +18,7 @@ import { decidedOutcome, Outcomes } from "./outcomes.ts";
 import { isOwnedBy, OWN_TRANSACTIONS, ownerHash, requireOutcomeOwner, requireOwner, type TransactionOwner } from "./owners.ts";
 import { addChangedRows, changeMutations, type ChangedRow, type TableWrite } from "./pending-rows.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
+import { committingExecute } from "./repeated-execute.ts";
 import { RowReader } from "./row-reader.ts";
 import { StoredOutcomes } from "./stored-outcomes.ts";
 import { ConditionsFailed, decodeRefusal, refusedTransaction } from "./refusal.ts";
@@ -219,7 +220,8 @@ export class ServingMaster {
       requireSamePayload(running.digest, payload, this.#context.checksum);
       return running.answer;
     }
-    if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
+    const committing = committingExecute(this.#open.get(id), payload, origin, this.#context.checksum);
+    if (committing !== undefined) return this.#decisionOf(committing, deadlineAtMs);
     const before = this.#recent.get(id);
     const known = await this.#outcomes.decided(id);
     if (known !== undefined) return this.#outcomes.answerOf(known, payload, origin.owner);
@@ -436,6 +438,7 @@ export class ServingMaster {
   /** Logs with the locks held that conditions failed, then throws the rows as the log has them (UN20). */
   async #refuse(transaction: Transaction, payload: Payload, { failed }: ConditionsFailed, { deadlineAtMs }: Waiting): Promise<never> {
     transaction.requireOpen();
+    assert(transaction.pending.size === 0, "UN20: nothing is buffered before the conditions are compared");
     this.#commit.requireRoom();
     const { clock } = this.#context;
     if (deadlineAtMs <= clock.monotonicMs()) throw lateCommit();

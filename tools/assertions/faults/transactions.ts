@@ -52,7 +52,7 @@ const SEEDS: readonly Seed[] = [
     COMMIT,
   ],
   [
-    "TXD7: only no writes have the digest of none",
+    "TXD7: only no payload has the digest of none",
     "digest",
     "    return (BigInt(this.#first >>> 0) << 32n) | BigInt((this.#second | HASHED) >>> 0);\n",
     "    return this.#first === 0 ? 1n : NO_WRITES;\n",
