@@ -4,29 +4,14 @@ import { bearer } from "@concord/rpc";
 import type { ErrorCode } from "@concord/runtime";
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { albumKey, CoordinatorFixture, fails, photoKey, settle, write, type Client, type Service } from "./test/coordinator-fixture.ts";
+import { CONDITION_CASES } from "./test/bad-conditions.ts";
+import { id, many, statement, type Case, type Turn } from "./test/bad-input.ts";
+import { albumKey, CoordinatorFixture, fails, photoKey, settle, write, type Client } from "./test/coordinator-fixture.ts";
 
-interface Turn {
-  /** The next operation of a transaction that is open on album 1. */
-  readonly operation: { transactionId: Uint8Array; number: number };
-  readonly fixture: CoordinatorFixture;
-}
-
-interface Case {
-  readonly method: string;
-  readonly what: string;
-  readonly code: ErrorCode;
-  readonly service?: Service;
-  request(turn: Turn): object;
-}
-
-const id = (turn: Turn): Uint8Array => turn.fixture.id();
 const start = (turn: Turn, rest: object): object => ({ operation: { transactionId: id(turn), number: 1 }, key: albumKey(1), ...rest });
 const inside =
   (rest: object) =>
   (turn: Turn): object => ({ operation: turn.operation, ...rest });
-const statement = (text: string, ...binds: object[]): object => ({ statement: { text, binds } });
-const many = <Item>(count: number, item: (at: number) => Item): Item[] => Array.from({ length: count }, (_, at) => item(at));
 const big = { textValue: "x".repeat(1_100_000) };
 
 /** A query for the next free row. */
@@ -36,19 +21,6 @@ const next = (what: string, code: ErrorCode, text: string, rest: object = {}): C
 
 /** An album of another group than album 1. */
 let farAlbum = 2;
-
-const absent = (key: object): object => ({ kind: "CONDITION_KIND_ABSENT", key });
-const columnsEqual = (key: object, ...names: string[]): object => ({
-  kind: "CONDITION_KIND_COLUMNS_EQUAL",
-  key,
-  columns: names.map((name) => ({ name, value: { intValue: 1 } })),
-});
-const conditional = (what: string, code: ErrorCode, conditions: readonly object[], writes: readonly object[] = []): Case => ({
-  method: "Execute",
-  what,
-  code,
-  request: (turn) => ({ transactionId: id(turn), conditional: { conditions, writes } }),
-});
 
 const CASES: readonly Case[] = [
   { method: "Start", what: "no operation", code: "MALFORMED_REQUEST", request: () => ({ key: albumKey(1) }) },
@@ -431,49 +403,7 @@ const CASES: readonly Case[] = [
       writes: [write("INSERT", albumKey(3)), ...many(8, (at) => write("INSERT", albumKey(at + 10)))],
     }),
   },
-  {
-    method: "Execute",
-    what: "UPDATE IF of a plain table",
-    code: "USE_TRANSACTION",
-    request: (turn) => ({ transactionId: id(turn), ...statement("UPDATE views SET seen = 1 WHERE id = 1 IF EXISTS") }),
-  },
-  {
-    method: "Execute",
-    what: "IF of a key column",
-    code: "MALFORMED_REQUEST",
-    request: (turn) => ({ transactionId: id(turn), ...statement("UPDATE albums SET photos = 1 WHERE id = 1 IF id = 1") }),
-  },
-  conditional("no conditions", "MALFORMED_REQUEST", [], [write("INSERT", albumKey(3))]),
-  conditional("a condition without a kind", "MALFORMED_REQUEST", [{ key: albumKey(3) }]),
-  conditional("a condition without a row", "MALFORMED_REQUEST", [{ kind: "CONDITION_KIND_ABSENT" }]),
-  conditional("a condition that compares no column", "MALFORMED_REQUEST", [columnsEqual(albumKey(3))]),
-  conditional("columns that are not compared", "MALFORMED_REQUEST", [
-    { ...columnsEqual(albumKey(3), "photos"), kind: "CONDITION_KIND_ABSENT" },
-  ]),
-  conditional("a condition on a key column", "MALFORMED_REQUEST", [columnsEqual(albumKey(3), "id")]),
-  conditional("a condition on an unknown column", "COLUMN_UNKNOWN", [columnsEqual(albumKey(3), "none")]),
-  conditional("a condition on a plain table", "USE_TRANSACTION", [absent({ table: "views", partition: [{ bigintValue: 1n }] })]),
-  conditional("a condition on a system table", "SYSTEM_TABLE", [absent({ table: "concord_groups", partition: [{ textValue: "groups" }] })]),
-  conditional(
-    "too many conditions",
-    "LIMIT_EXCEEDED",
-    many(1001, () => absent(albumKey(3))),
-  ),
-  conditional(
-    "a condition on a row of another group",
-    "GROUP_MISMATCH",
-    many(9, (at) => absent(albumKey(at + 10))),
-  ),
-  {
-    method: "Execute",
-    what: "both writes and conditional writes",
-    code: "MALFORMED_REQUEST",
-    request: (turn) => ({
-      transactionId: id(turn),
-      writes: [write("INSERT", albumKey(3))],
-      conditional: { conditions: [absent(albumKey(3))] },
-    }),
-  },
+  ...CONDITION_CASES,
   {
     method: "Execute",
     what: "plain table",

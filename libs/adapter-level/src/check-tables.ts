@@ -83,7 +83,7 @@ async function isThere(path: string, file: FileHandle): Promise<boolean> {
   );
 }
 
-/** What is wrong with each table of the store that is not as it was written. Called while LevelDB has the folder open, or refuses to open it. */
+/** Damage: a line for each table of the store that is not as it was written. Called while LevelDB has the folder open, or refuses to open it. */
 export async function damagedTables(folder: string): Promise<readonly string[]> {
   const damage: string[] = [];
   for (const name of (await readdir(folder)).filter((one) => TABLE.test(one)).sort()) {

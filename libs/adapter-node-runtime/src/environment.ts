@@ -51,5 +51,5 @@ export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironmen
   };
 }
 
-/** What a server program needs of the machine before it has an environment. */
+/** The machine under a server program: all that one needs before it has an environment. */
 export const nodeMachine = { clock: nodeClock, random: nodeRandom, openFilesMax, environment: nodeEnvironment };

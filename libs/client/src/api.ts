@@ -32,7 +32,7 @@ export type Write =
   | { readonly delete: string; readonly key: Fields };
 
 /**
- * What must hold of a row for the writes beside it (UN20). `equal`: the row's key, and columns with their values; null = has none, also because the
+ * Condition of a row, for the writes beside it (UN20). `equal`: the row's key, and columns with their values; null = has none, also because the
  * row is absent. `version`: nothing has written the row since the commit with that timestamp (CommitToken, FailedRow); not on Cassandra.
  */
 export type Condition =
@@ -62,7 +62,7 @@ export type ConditionalResult =
 export type StatementResult = { readonly applied: true } | { readonly applied: false; readonly failed: readonly FailedRow[] };
 
 export interface ConditionalOptions extends CallOptions {
-  /** What must hold; rows of the same group as the writes. */
+  /** Conditions, which must all hold; rows of the same group as the writes. */
   readonly if: readonly Condition[];
 }
 

@@ -49,7 +49,7 @@ export interface RoutingContext extends TransactionContext {
   readonly timeoutMs: number;
 }
 
-/** What an Execute comes to: a token, or rows whose conditions failed. */
+/** Answer of an Execute: a token, or rows whose conditions failed. */
 interface Executed {
   readonly token: CommitToken | null;
   readonly failed: ExecuteResponse["failed"];

@@ -135,7 +135,7 @@ export class Engine implements StepRunner, Checkpoints {
   }
 
   /**
-   * What is on disk as of the call, in the order of `keys`: every write that was answered, none that is under way. Waits for no step and no sync,
+   * Values that are on disk as of the call, in the order of `keys`: every write that was answered, none that is under way. Waits for no step and no sync,
    * so neither for space (I11).
    */
   async getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
@@ -164,7 +164,7 @@ export class Engine implements StepRunner, Checkpoints {
     return this.rangeSynced(range);
   }
 
-  /** As `getSynced`, for a range. */
+  /** The same as `getSynced`, for a range. */
   async rangeSynced(range: KeyRange): Promise<KeyValueEntry[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
     return this.#store.range(range);

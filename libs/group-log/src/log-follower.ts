@@ -30,7 +30,7 @@ export interface LogFollowerOptions {
 export class LogFollower {
   readonly #options: LogFollowerOptions;
   readonly #task: Task;
-  /** By group: the newest entry that a peer had applied at the look before. */
+  /** Newest entry of each group that a peer had applied at the look before. */
   #wanted: ReadonlyMap<string, Seq> = new Map();
 
   constructor(options: LogFollowerOptions) {

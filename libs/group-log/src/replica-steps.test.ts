@@ -509,7 +509,7 @@ const GOLDEN = {
   "6c616c62756d7300010000000000000001": "024c597c570000000000000007026869726f77",
 };
 
-/** Syncs end when the test says so. */
+/** Its syncs wait until the test ends them. */
 class HeldStore extends MemoryKeyValue {
   readonly held: (() => void)[] = [];
   isHeld = false;

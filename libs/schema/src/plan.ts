@@ -38,7 +38,7 @@ export interface IndexScan {
 }
 
 interface WriteBase {
-  /** What must hold for the writes, of IF; undefined: nothing (UN20). */
+  /** Conditions of IF, for the writes; undefined: nothing (UN20). */
   readonly conditions?: readonly RowCondition[];
 }
 

@@ -3,7 +3,7 @@ import { compareValues } from "@concord/values";
 import type { TableDefinition } from "./definition.ts";
 
 /**
- * What must hold of one row for the writes beside it to be made (UN20). "equal": every column named has that value; null: it has none, which
+ * Condition of one row, for the writes beside it (UN20). "equal": every column named has that value; null: it has none, which
  * also holds of a row that is absent. "version": the row is present and its newest write has that timestamp.
  */
 export type RowCondition =

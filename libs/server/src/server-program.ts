@@ -108,7 +108,7 @@ export interface HttpOptions extends Pick<WatchedTls["http"], "tls" | "tlsChange
   readonly isLeaving: () => boolean;
 }
 
-/** What one server program has on this machine. */
+/** One server program on this machine. */
 export class ServerProgram<Config extends ProgramConfig> {
   readonly settings: Settings<Config>;
   readonly environment: ProgramEnvironment;

@@ -13,6 +13,7 @@ import {
   albumKey,
   ALBUMS,
   checksum,
+  committed,
   fails,
   indexTable,
   insert,
@@ -60,13 +61,6 @@ async function refusal(answer: Promise<unknown>): Promise<unknown[]> {
   assert.ok(error instanceof ConditionsFailed);
   assert.equal(error.applied, "no");
   return error.failed.map(({ key, row }) => [key.partition[0]!.value, plain(row)]);
-}
-
-async function committed(client: Client, key = KEY): Promise<unknown> {
-  const session = client.begin();
-  const row = await session.start(key, { mode: "shared" });
-  session.rollback();
-  return plain(row);
 }
 
 const plainKey = ({ partition, clustering }: { partition: readonly CellValue[]; clustering: readonly CellValue[] }): string[] =>

@@ -32,7 +32,7 @@ export interface FlushedTransaction {
   /** `ownerHash` of the caller that began it, which alone may ask for its outcome; NO_OWNER: any caller. */
   readonly owner: bigint;
   readonly mutations: readonly Mutation[];
-  /** Of a refused one: `encodeRefusal` of the rows that failed. */
+  /** `encodeRefusal` of the rows that failed; a refused one has it. */
   readonly refusal?: Uint8Array | undefined;
 }
 

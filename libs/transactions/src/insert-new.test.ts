@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { TableWrite } from "./index.ts";
 import {
   albumKey,
+  committed,
   fails,
   indexTable,
   insert,
@@ -25,12 +26,6 @@ import {
 const KEY = albumKey(1);
 const OTHER = albumKey(2);
 const isNew = (key = KEY, photos = 7): TableWrite => write("insert-new", key, { photos: int(photos) });
-const committed = async (client: Client, key = KEY): Promise<unknown> => {
-  const session = client.begin();
-  const row = await session.start(key);
-  session.rollback();
-  return plain(row);
-};
 
 /** Rows applied by their owner, as on Cassandra, and by the log's replicas. */
 const FORMS: readonly FixtureOptions[] = [{}, { appliesRows: true }];

@@ -45,7 +45,7 @@ export interface StoredOutcome {
   readonly digest: bigint;
   /** `ownerHash` of the caller that began it, or NO_OWNER. */
   readonly owner: bigint;
-  /** Of a refused one: the rows that failed, as `encodeRefusal` keeps them. */
+  /** Rows that failed, as `encodeRefusal` keeps them; a refused one has it. */
   readonly refusal?: Uint8Array | undefined;
 }
 

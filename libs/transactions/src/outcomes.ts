@@ -116,7 +116,7 @@ export class Outcomes {
   }
 }
 
-/** What a decision on its way comes to; refused by its conditions, the transaction did not commit. */
+/** Outcome of a decision on its way; refused by its conditions, the transaction did not commit. */
 export async function decidedOutcome(decision: Promise<CommitToken>): Promise<ResolvedOutcome> {
   try {
     return { kind: "committed", token: await decision };

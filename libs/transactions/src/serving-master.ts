@@ -30,7 +30,7 @@ import type { KeyNames, TransactionStatus } from "./transaction-status.ts";
 import { Transaction } from "./transaction.ts";
 
 const AT_ONCE: CommitOptions = { maxDelayMs: 0 };
-/** What its conditions permitted is an outcome, even when nothing was to be written: a later copy might be refused (UN20). */
+/** Options of an execute with conditions: their success is an outcome even when nothing is written, as a later copy might be refused (UN20). */
 const CONDITIONAL: CommitOptions = { maxDelayMs: 0, isLogged: true };
 
 /** A one-statement transaction on its way. */
@@ -226,8 +226,8 @@ export class ServingMaster {
     const known = await this.#outcomes.decided(id);
     if (known !== undefined) return this.#outcomes.answerOf(known, payload, origin.owner);
     // Others may have spoken for the id while its row was read: look again.
-    if (this.#executions.has(id) || this.#recent.get(id) !== before) return this.execute(id, writes, deadlineAtMs, origin);
-    if (this.#open.get(id) !== undefined) throw stateError("an interactive transaction has this id");
+    const isSpokenFor = this.#executions.has(id) || this.#open.get(id) !== undefined || this.#recent.get(id) !== before;
+    if (isSpokenFor) return this.execute(id, writes, deadlineAtMs, origin);
     const transaction = this.#admit(id, origin.owner, { firstStartMs: undefined, lifetimeMs: undefined });
     const answer = this.#execute(transaction, payload, { deadlineAtMs, span: origin.span, onWait: origin.onWait }).finally(() =>
       this.#executions.delete(id),

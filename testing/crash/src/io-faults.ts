@@ -12,7 +12,7 @@ const FIRSTS = [1, 40, 3, 90, 25, 200, 15, 400, 8] as const;
 /** Of calls that a short life makes few of. */
 const FIRSTS_OF_FEW = [1, 2, 4, 3, 2] as const;
 const FEW: ReadonlySet<string> = new Set(["rename", "open"]);
-/** Of opens for which the process, or the machine, has no descriptor: in the start, which may end, and later, where the process is busy and goes on. */
+/** Faults of opens for which the process, or the machine, has no descriptor: in the start, which may end, and later, where the process is busy and goes on. */
 const FIRSTS_OF_DESCRIPTORS = [30, 1, 20, 45, 8] as const;
 const OUT_OF_DESCRIPTORS: ReadonlySet<number> = new Set([EMFILE, ENFILE]);
 

@@ -58,7 +58,7 @@ interface Kind {
   readonly prepare?: (folder: string) => Promise<void>;
 }
 
-/** As after a compaction of everything, or after the first checkpoint of all: one table, whose first block has the headers of group logs and the first entries. */
+/** Makes one table of the store, as a compaction of everything does, or the first checkpoint of all: its first block has the headers of group logs and the first entries. */
 async function intoOneTable(folder: string): Promise<void> {
   const store = join(folder, "storage/store");
   const entries: KeyValueEntry[] = [];

@@ -355,6 +355,14 @@ export const insert = (key: RowKey, columns: Columns = {}): TableWrite => write(
 export const update = (key: RowKey, columns: Columns): TableWrite => write("update", key, columns);
 export const remove = (key: RowKey): TableWrite => write("delete", key);
 
+/** Columns of the committed row, read under a shared lock that is released again. */
+export async function committed(client: Client, key = albumKey(1)): Promise<unknown> {
+  const session = client.begin();
+  const row = await session.start(key, { mode: "shared" });
+  session.rollback();
+  return plain(row);
+}
+
 /** Columns of a row as plain values. */
 export function plain(row: Row | undefined): Record<string, unknown> | undefined {
   if (row === undefined) return undefined;

@@ -38,7 +38,7 @@ type Answer =
 /** Each step adds its number to the row if the counter is as its client saw it: the row has each applied step once, and no refused one. */
 export class Counters {
   readonly #cluster: Cluster;
-  /** By counter and step. */
+  /** Keys are counter and step. */
   readonly #steps = new Map<bigint, Map<number, Answer["kind"]>>();
   #step = 0;
   isOver = false;
