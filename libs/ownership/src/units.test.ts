@@ -79,6 +79,38 @@ test("[TX17] await the release, then hand over unasked: the owner is back and do
   await member.stop();
 });
 
+test("[TX17] own: the unit of the tenure of now, on its way here and out too: none of an earlier tenure", async () => {
+  const member = await new TestMember({ holds: ["open", "drain"] }).start("u");
+  assert.deepEqual(member.units.own, []);
+  await member.about("a", "gone");
+  assert.deepEqual([member.kind("u"), member.units.own], ["opening", [member.tenures[0]]]);
+  member.tenures[0]!.opened.resolve();
+  await settled();
+  assert.deepEqual([member.kind("u"), member.units.own], ["serving", [member.tenures[0]]]);
+  await member.about("a", "works");
+  await member.time.advance(TIMES.releaseMs);
+  assert.deepEqual([member.kind("u"), member.units.own], ["leaving", [member.tenures[0]]]);
+  member.tenures[0]!.drained.resolve();
+  await settled();
+  assert.deepEqual([member.kind("u"), member.units.own], ["closed", []]);
+  await member.about("a", "gone");
+  assert.deepEqual([member.kind("u"), member.units.own], ["opening", [member.tenures[1]]]);
+  member.tenures[1]!.opened.resolve();
+  await settled();
+  await member.stop();
+});
+
+test("[TX17] own: none while others are asked, then the unit that opens", async () => {
+  const member = await new TestMember({ holds: ["release", "open"] }).start("w");
+  assert.deepEqual([member.kind("w"), member.units.own], ["opening", []]);
+  for (const { answer } of member.asked) answer.resolve(0);
+  await settled();
+  assert.deepEqual([member.kind("w"), member.units.own], ["opening", [member.tenures[0]]]);
+  member.tenures[0]!.opened.resolve();
+  await settled();
+  await member.stop();
+});
+
 test("[TX17] await the release: the owner fails again meanwhile: kept", async () => {
   const member = await new TestMember().start("u");
   await member.about("a", "gone");
