@@ -12,14 +12,12 @@ import {
   isPending,
   photoKey,
   PHOTOS,
-  plain,
   remove,
   settle,
   TestFixture,
   text,
   update,
   write,
-  type Client,
   type FixtureOptions,
 } from "./test/fixture.ts";
 
