@@ -15,8 +15,7 @@ export interface RemovalLogOptions {
 /** Removals of one epoch's needles by this process, in a file of its own beside the segments. The file moves with them. */
 export class RemovalLog {
   readonly #options: RemovalLogOptions;
-  readonly #groups = new Rounds(() => this.#appendGroup());
-  #waiting: number[] = [];
+  readonly #groups = new Rounds<number>((group) => this.#appendGroup(group));
   #file: DiskFile | undefined;
   #end = 0;
 
@@ -26,8 +25,7 @@ export class RemovalLog {
 
   /** Durable. */
   append(sequence: number): Promise<void> {
-    this.#waiting.push(sequence);
-    return this.#groups.join();
+    return this.#groups.join(sequence);
   }
 
   /** The caller removes nothing meanwhile; later removals go to a new file. */
@@ -37,10 +35,8 @@ export class RemovalLog {
     await file?.close();
   }
 
-  async #appendGroup(): Promise<void> {
+  async #appendGroup(group: readonly number[]): Promise<void> {
     const { epoch, checksum, failpoint } = this.#options;
-    const group = this.#waiting;
-    this.#waiting = [];
     const file = (this.#file ??= await this.#make());
     // No segment is left of a closed epoch: none comes back.
     if (file === undefined) return;

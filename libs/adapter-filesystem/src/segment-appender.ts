@@ -32,8 +32,7 @@ interface OpenSegment {
 /** Appends needles of our epoch in groups: one write and one sync for all that arrived during the previous group. */
 export class SegmentAppender {
   readonly #options: SegmentAppenderOptions;
-  readonly #groups = new Rounds(() => this.#appendGroup());
-  #waiting: Needle[] = [];
+  readonly #groups = new Rounds<Needle>((group) => this.#appendGroup(group));
   #segment: OpenSegment | undefined;
 
   constructor(options: SegmentAppenderOptions) {
@@ -47,8 +46,7 @@ export class SegmentAppender {
 
   /** It is durable and its epoch was open afterwards (I1, I3). EPOCH_FENCED, STORE_FAILED: it may be there, or a part of it. */
   append(needle: Needle): Promise<void> {
-    this.#waiting.push(needle);
-    return this.#groups.join();
+    return this.#groups.join(needle);
   }
 
   /** The caller appends nothing meanwhile; later needles go to a new segment. */
@@ -56,10 +54,8 @@ export class SegmentAppender {
     if (this.#segment !== undefined) await this.#retire(this.#segment);
   }
 
-  async #appendGroup(): Promise<void> {
+  async #appendGroup(group: readonly Needle[]): Promise<void> {
     const { folders, epoch, view, failpoint } = this.#options;
-    const group = this.#waiting;
-    this.#waiting = [];
     const isNew = this.#segment === undefined;
     const segment = (this.#segment ??= await this.#make());
     const at = segment.end;

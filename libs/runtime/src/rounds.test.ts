@@ -27,3 +27,12 @@ test("rounds: a failed run: its own callers learn it, the next run is tried", as
   await assert.rejects(rounds.join(), /broken/);
   await rounds.join();
 });
+
+test("rounds: each run gets what its own callers brought, in order", async () => {
+  const runs: (readonly number[])[] = [];
+  const rounds = new Rounds<number>(async (items) => void runs.push(items));
+  const early = [rounds.join(1), rounds.join(2)];
+  await early[0];
+  await Promise.all([...early, rounds.join(3)]);
+  assert.deepEqual(runs, [[1, 2], [3]]);
+});

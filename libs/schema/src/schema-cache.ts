@@ -1,6 +1,6 @@
 import type { Row, RowKey, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError, toConcordError, type Log } from "@concord/runtime";
+import { ConcordError, Rounds, toConcordError, type Log } from "@concord/runtime";
 import type { CellValue } from "@concord/values";
 import { catalogueOf, type SchemaCatalogue } from "./catalogue.ts";
 import { definitionFromJson } from "./definition-json.ts";
@@ -20,8 +20,7 @@ export interface SchemaCacheOptions {
 export class SchemaCache {
   readonly #options: SchemaCacheOptions;
   #catalogue: SchemaCatalogue = catalogueOf(0n, []);
-  #running: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  readonly #reads = new Rounds(() => this.#load());
 
   constructor(options: SchemaCacheOptions) {
     this.#options = options;
@@ -51,17 +50,7 @@ export class SchemaCache {
 
   /** Reads again; calls that come while a read runs share the next one, which starts after it. */
   reload(): Promise<void> {
-    if (this.#running === undefined) {
-      this.#running = this.#load().finally(() => (this.#running = undefined));
-      return this.#running;
-    }
-    this.#next ??= this.#running
-      .catch(() => undefined)
-      .then(() => {
-        this.#next = undefined;
-        return this.reload();
-      });
-    return this.#next;
+    return this.#reads.join();
   }
 
   /** The version first: the tables read after it are at least that new. */

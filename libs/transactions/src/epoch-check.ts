@@ -1,5 +1,5 @@
 import type { GroupOwner } from "@concord/ports";
-import { assert, ConcordError, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, Rounds, toConcordError } from "@concord/runtime";
 import type { GroupContext } from "./group-context.ts";
 import { epochFenced } from "./group-commit.ts";
 
@@ -11,8 +11,9 @@ export class EpochCheck {
   readonly #context: GroupContext;
   readonly #owner: GroupOwner;
   readonly #onFenced: (error: ConcordError) => void;
-  #running: Promise<void> | undefined;
-  #next: Promise<void> | undefined;
+  readonly #checks = new Rounds((sharing) => this.#ask(sharing.length));
+  /** Callers for which no check has begun yet. */
+  #waiting = 0;
 
   constructor(context: GroupContext, owner: GroupOwner, onFenced: (error: ConcordError) => void) {
     this.#context = context;
@@ -22,29 +23,13 @@ export class EpochCheck {
 
   /** Resolves when a check that began after this call found the epoch current. EPOCH_FENCED, REPLICAS_UNAVAILABLE. */
   current(): Promise<void> {
-    if (this.#running === undefined) return this.#run();
-    this.#next ??= this.#running.then(
-      () => this.#runNext(),
-      () => this.#runNext(),
-    );
-    return this.#next;
+    this.#waiting += 1;
+    return this.#checks.join();
   }
 
-  #runNext(): Promise<void> {
-    assert(this.#next !== undefined, "what waits for the next check shares it");
-    this.#next = undefined;
-    return this.#run();
-  }
-
-  #run(): Promise<void> {
-    const running = this.#ask().finally(() => {
-      if (this.#running === running) this.#running = undefined;
-    });
-    this.#running = running;
-    return running;
-  }
-
-  async #ask(): Promise<void> {
+  async #ask(sharing: number): Promise<void> {
+    assert(sharing === this.#waiting, "what waits for the next check shares it");
+    this.#waiting = 0;
     const { groupLog, settings } = this.#context;
     const verified = await groupLog.verify(this.#owner, settings.storageTimeoutMs).catch((thrown: unknown) => {
       throw new ConcordError("REPLICAS_UNAVAILABLE", `the epoch could not be verified: ${toConcordError(thrown).message}`, {

@@ -368,9 +368,9 @@ const SEEDS: readonly Seed[] = [
   [
     "what waits for the next check shares it",
     "epoch-check",
-    "    this.#next ??= this.#running.then(",
-    "    this.#next = this.#running.then(",
-    COMMIT,
+    "    return this.#checks.join();",
+    "    return new Rounds((sharing) => this.#ask(sharing.length)).join();",
+    "epoch-check",
   ],
   [
     "the last answer is kept, and an operation may wait",

@@ -14,27 +14,16 @@ interface Waiting {
  */
 export class GatheredReads {
   readonly #metadata: ObjectMetadata;
-  readonly #partitions = new Map<string, { readonly waiting: Waiting[]; readonly rounds: Rounds }>();
+  readonly #partitions = new Map<string, Rounds<Waiting>>();
 
   constructor(metadata: ObjectMetadata) {
     this.#metadata = metadata;
   }
 
   read(partition: string, keys: readonly Uint8Array[]): Promise<readonly (MetadataRow | undefined)[]> {
-    return new Promise((answer, fail) => {
-      const { waiting, rounds } = this.#of(partition);
-      waiting.push({ keys, answer, fail });
-      rounds.join().catch(fail);
-    });
-  }
-
-  #of(partition: string): { readonly waiting: Waiting[]; readonly rounds: Rounds } {
-    const known = this.#partitions.get(partition);
-    if (known !== undefined) return known;
-    const waiting: Waiting[] = [];
-    const made = { waiting, rounds: new Rounds(() => this.#readAll(partition, waiting.splice(0))) };
-    this.#partitions.set(partition, made);
-    return made;
+    const rounds = this.#partitions.get(partition) ?? new Rounds<Waiting>((asked) => this.#readAll(partition, asked));
+    this.#partitions.set(partition, rounds);
+    return new Promise((answer, fail) => void rounds.join({ keys, answer, fail }).catch(fail));
   }
 
   async #readAll(partition: string, asked: readonly Waiting[]): Promise<void> {
