@@ -1,17 +1,17 @@
 // UN20: one-shot conditions. Compared under the locks of their rows, written in the same flush, and a refusal is the id's outcome for ever.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { timestampUsOf, type TimeId } from "@concord/runtime";
-import type { RowCondition, TableCondition } from "@concord/schema";
+import { timestampUsOf } from "@concord/runtime";
+import type { TableCondition } from "@concord/schema";
 import type { CellValue } from "@concord/values";
 import { encodeFlushed, openFlush, sealFlush } from "./flush-entry.ts";
-import { ConditionsFailed, type CommitToken, type TableWrite } from "./index.ts";
+import { ConditionsFailed, type TableWrite } from "./index.ts";
 import { outcomeMutations, outcomesIn } from "./outcome-rows.ts";
 import { imageOf } from "@concord/rows";
 import { decodeRefusal, encodeRefusal } from "./refusal.ts";
+import { executeIf, refusal, when } from "./test/conditions.ts";
 import {
   albumKey,
-  ALBUMS,
   checksum,
   committed,
   fails,
@@ -20,16 +20,13 @@ import {
   int,
   isPending,
   photoKey,
-  PHOTOS,
   PLAIN,
-  plain,
   remove,
   settle,
   TestFixture,
   text,
   update,
   write,
-  type Client,
   type FixtureOptions,
 } from "./test/fixture.ts";
 
@@ -37,31 +34,10 @@ const KEY = albumKey(1);
 const OTHER = albumKey(2);
 const THIRD = albumKey(3);
 
-function when(condition: RowCondition): TableCondition {
-  const definition = [ALBUMS, PHOTOS, PLAIN].find(({ name }) => name === condition.key.table)!;
-  return { definition, condition };
-}
 const absent = (key = KEY): TableCondition => when({ kind: "absent", key });
 const present = (key = KEY): TableCondition => when({ kind: "present", key });
 const photosAre = (count: number | null, key = KEY): TableCondition =>
   when({ kind: "equal", key, columns: [{ column: "public_photos", value: count === null ? null : int(count) }] });
-
-async function executeIf(
-  client: Client,
-  conditions: readonly TableCondition[],
-  writes: readonly TableWrite[],
-  id: TimeId = client.fixture.id(),
-): Promise<CommitToken> {
-  return client.group.serving("unknown").execute(id, writes, client.deadline(), { conditions });
-}
-
-/** The rows that failed: key, columns. */
-async function refusal(answer: Promise<unknown>): Promise<unknown[]> {
-  const error = await fails("PRECONDITION_FAILED", answer);
-  assert.ok(error instanceof ConditionsFailed);
-  assert.equal(error.applied, "no");
-  return error.failed.map(({ key, row }) => [key.partition[0]!.value, plain(row)]);
-}
 
 const plainKey = ({ partition, clustering }: { partition: readonly CellValue[]; clustering: readonly CellValue[] }): string[] =>
   [...partition, ...clustering].map(({ value }) => String(value));
