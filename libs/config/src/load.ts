@@ -12,6 +12,8 @@ export interface LoadOptions<Schema extends ConfigSchema> {
   readonly argv: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly readFile: (path: string) => string;
+  /** Values of keys that no source gives; the schema's own defaults are behind them. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
 export type Loaded<Config> =
@@ -34,7 +36,7 @@ export function loadConfig<Schema extends ConfigSchema>(options: LoadOptions<Sch
   const env = readEnv(keys, options.env, options.readFile);
   const file = readConfigFile(keys, flags.switches.file ?? options.env[CONFIG_FILE_ENV], options.readFile);
   const from = sourcesOf({ file: file.values, env: env.values, flag: flags.values });
-  const parsed = options.schema.safeParse({ ...file.values, ...env.values, ...flags.values });
+  const parsed = options.schema.safeParse({ ...options.defaults, ...file.values, ...env.values, ...flags.values });
   const problems = [...flags.problems, ...env.problems, ...file.problems];
   if (!parsed.success) problems.push(...parsed.error.issues.map((issue) => describe(issue, keys, from)));
   if (problems.length > 0 || !parsed.success) return { kind: "invalid", problems };
@@ -51,6 +53,8 @@ export interface ConfigProcess {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   exit(code: number): never;
+  /** As in `LoadOptions`. */
+  readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
 /** For a main: the configuration, or prints what was asked for and exits with 0, or all mistakes and exits with 2. */
@@ -61,7 +65,8 @@ export function configOfProcess<Schema extends ConfigSchema>(
   readFile: (path: string) => string,
   build: Build,
 ): z.output<Schema> {
-  const loaded = loadConfig({ name, schema, argv: process.argv.slice(2), env: process.env, readFile });
+  const { argv, env, defaults = {} } = process;
+  const loaded = loadConfig({ name, schema, argv: argv.slice(2), env, readFile, defaults });
   if (loaded.kind === "config") return loaded.config;
   if (loaded.kind === "invalid") {
     for (const problem of loaded.problems) process.stderr.write(`${name}: ${problem}\n`);

@@ -3,6 +3,7 @@ export {
   runServer,
   ServerProgram,
   settingsOf,
+  type Announce,
   type HttpOptions,
   type Machine,
   type ProgramConfig,

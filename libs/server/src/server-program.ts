@@ -11,7 +11,7 @@ import {
   type ServerConfig,
   type WatchedTls,
 } from "@concord/config";
-import { grpcTransport, runMain, type MainProcess } from "@concord/rpc";
+import { grpcTransport, runMain, type MainProcess, type Running } from "@concord/rpc";
 import {
   connectionLimits,
   type Clock,
@@ -183,11 +183,15 @@ export class ServerProgram<Config extends ProgramConfig> {
   }
 }
 
+/** Receives where a program serves once it does; returns what is stopped. */
+export type Announce<Addresses> = (addresses: Addresses & { readonly adminAddress: string }, running: Running) => Running;
+
 /** Runs the service that `open` makes until a signal; then stops it and exits, as `runMain` does. */
-export function runServer<Config extends ProgramConfig>(
+export function runServer<Config extends ProgramConfig, Addresses extends object>(
   program: ServerProgram<Config>,
-  open: () => Promise<Served<object>>,
+  open: () => Promise<Served<Addresses>>,
   process: MainProcess,
+  announce: Announce<Addresses> = (_, running) => running,
 ): Promise<void> {
   const { settings, environment, failed } = program;
   const { log, build, config } = settings;
@@ -202,8 +206,8 @@ export function runServer<Config extends ProgramConfig>(
     start: async (signal, isLeaving) => {
       const served = await open();
       signal.addEventListener("abort", () => void served.service.stop());
-      await program.start(served, isLeaving);
-      return { stop: () => program.stop(served) };
+      const addresses = await program.start(served, isLeaving);
+      return announce(addresses, { stop: () => program.stop(served) });
     },
   });
 }

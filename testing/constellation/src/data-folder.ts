@@ -1,27 +1,12 @@
 // What a constellation keeps on disk beside the nodes' own data: secrets, who uses the folder, which processes belong to it.
-import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { nodeRandom } from "@concord/adapter-node-runtime";
+import { CREDENTIALS_FILE, keptTokens, type AccessKey, type Tokens } from "@concord/concord/kept-tokens";
 
-const PRIVATE_MODE = 0o600;
 const PRIVATE_FOLDER_MODE = 0o700;
 const LOCK_TRIES = 3;
-/** Access keys in the form that S3 clients know. */
-export const CREDENTIALS_FILE = "s3-credentials";
-
-export interface AccessKey {
-  readonly accessKeyId: string;
-  readonly secretAccessKey: string;
-  readonly tenant: string;
-}
-
-export interface Tokens {
-  readonly coordinator: string;
-  readonly peer: string;
-  readonly operator: string;
-  /** Of the S3 endpoint: tenants main and alt. */
-  readonly accessKeys: readonly AccessKey[];
-}
+export { CREDENTIALS_FILE, type AccessKey, type Tokens };
 
 /** A process as the system knows it: its id may be given to another one later, its start time may not. */
 interface ProcessMark {
@@ -50,7 +35,7 @@ export function lockFolder(folder: string): LockedFolder {
   endLeftovers(path);
   return {
     path,
-    tokens: tokensIn(path),
+    tokens: keptTokens(path, nodeRandom),
     nodeFolder(name) {
       const nodeFolder = join(path, name);
       mkdirSync(nodeFolder, { recursive: true, mode: PRIVATE_FOLDER_MODE });
@@ -88,40 +73,6 @@ function endLeftovers(path: string): void {
   for (const mark of readMarks(join(path, "processes"))) {
     if (isAlive(mark)) process.kill(mark.pid, "SIGKILL");
   }
-}
-
-/** Made once; a folder of an earlier version gets those that it lacks. */
-function tokensIn(path: string): Tokens {
-  const file = join(path, "tokens.json");
-  const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Partial<Tokens>) : {};
-  const tokens: Tokens = {
-    coordinator: kept.coordinator ?? newToken(),
-    peer: kept.peer ?? newToken(),
-    operator: kept.operator ?? newToken(),
-    accessKeys: kept.accessKeys ?? ["main", "alt"].map(newAccessKey),
-  };
-  writeFileSync(file, JSON.stringify(tokens), { mode: PRIVATE_MODE });
-  writeFileSync(join(path, CREDENTIALS_FILE), credentialsText(tokens.accessKeys), { mode: PRIVATE_MODE });
-  return tokens;
-}
-
-function newToken(): string {
-  return randomBytes(24).toString("base64url");
-}
-
-function newAccessKey(tenant: string): AccessKey {
-  const accessKeyId = `CONCORD${randomBytes(8).toString("hex").toUpperCase()}`;
-  return { accessKeyId, secretAccessKey: randomBytes(30).toString("base64url"), tenant };
-}
-
-/** As every S3 client and SDK reads it: tenant main is the default profile. */
-function credentialsText(keys: readonly AccessKey[]): string {
-  return keys
-    .map(({ accessKeyId, secretAccessKey, tenant }) => {
-      const profile = tenant === "main" ? "default" : tenant;
-      return `[${profile}]\naws_access_key_id = ${accessKeyId}\naws_secret_access_key = ${secretAccessKey}\n`;
-    })
-    .join("\n");
 }
 
 function readMarks(file: string): ProcessMark[] {
