@@ -43,6 +43,16 @@ test("package: plain JavaScript: imports, and a dead address is an error of the 
   assert.deepEqual([isOurs, code, applied, kind], [true, "CONNECTION_LOST", "no", "uuid"]);
 });
 
+test("package: source map: names the sources and has their text", () => {
+  const map = JSON.parse(readFileSync(join(folder, "node_modules/@concord/client/index.js.map"), "utf8")) as {
+    readonly sources: readonly string[];
+    readonly sourcesContent: readonly (string | null)[];
+  };
+  const at = map.sources.findIndex((path) => path.endsWith("libs/client/src/package-entry.ts"));
+  assert.ok(at >= 0, map.sources.join());
+  assert.ok(map.sourcesContent.every((text) => typeof text === "string"));
+});
+
 test("package: types: a strict TypeScript program compiles against them alone", () => {
   const program = `
     import { connect, type ConcordClient } from "@concord/client";

@@ -46,6 +46,7 @@ async function bundle(stage: string): Promise<ReadonlySet<string>> {
     target: "node20",
     format: "esm",
     external: EXTERNAL,
+    sourcemap: true,
     metafile: true,
     legalComments: "none",
     logLevel: "error",

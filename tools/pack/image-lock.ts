@@ -44,7 +44,7 @@ export function lockOf(whole: Lock, root: RootPackage): Lock {
 }
 
 /** Where Node finds the package: beside the one that needs it, or in a folder above. */
-function resolved({ packages }: Lock, from: string, name: string): string | undefined {
+export function resolved({ packages }: Lock, from: string, name: string): string | undefined {
   for (let folder = from; ;) {
     const candidate = folder === "" ? `${MODULES}${name}` : `${folder}/${MODULES}${name}`;
     if (candidate in packages) return candidate;

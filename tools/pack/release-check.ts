@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { runSample, sampleOf } from "./installed.ts";
 import { PRODUCTS } from "./libraries.ts";
+import { checkContracts, checkSbom } from "./release-contents.ts";
 import { startServices, type Services } from "./release-services.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -35,6 +36,8 @@ export async function checkRelease(release: string): Promise<Counts> {
   let services: Services | undefined;
   try {
     await check(counts, "SHA256SUMS", () => void execFileSync("sha256sum", ["--check", "--quiet", "SHA256SUMS"], { cwd: release }));
+    await check(counts, "the SBOM has what the packages depend on", () => checkSbom(release));
+    await check(counts, "the contracts are a buf module", () => checkContracts(release, join(folder, "protos")));
     for (const line of NODE_LINES) {
       const home = join(folder, `node-${line}`);
       mkdirSync(home);

@@ -12,7 +12,7 @@ import { packImage } from "./image.ts";
 import type { Lock } from "./image-lock.ts";
 import { packLibraries } from "./libraries.ts";
 import { checkRelease } from "./release-check.ts";
-import { componentsOf, licensesOf, sbomOf } from "./sbom.ts";
+import { componentsOf, copiedContracts, licensesOf, sbomOf } from "./sbom.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const USAGE = `usage: npm run release -- [--dry-run] [FOLDER]
@@ -83,7 +83,7 @@ async function build(folder: string, version: string): Promise<readonly Artifact
   await step("SBOM, licences", async () => {
     const lock = JSON.parse(readFileSync(join(image, "package-lock.json"), "utf8")) as Lock;
     const components = componentsOf(lock);
-    writeJson(join(folder, "sbom.cdx.json"), sbomOf({ name: "concord", version }, components, commitTime()));
+    writeJson(join(folder, "sbom.cdx.json"), sbomOf({ name: "concord", version }, { components, copied: copiedContracts() }, commitTime()));
     writeFileSync(join(folder, "THIRD-PARTY-LICENSES.txt"), licensesOf(components));
   });
   const artifacts = globSync("**/*", { cwd: folder })
@@ -115,12 +115,13 @@ function packContracts(target: string): void {
   const stage = mkdtempSync(join(tmpdir(), "concord-protos-"));
   const from = join(ROOT, "protos");
   try {
-    const wanted = ["**/*.proto", "buf.yaml", "README.md", "retries.json", "test-vectors/**/*.json"];
+    const wanted = ["**/*.proto", "buf.yaml", "README.md", "retries.json", "vendored.json", "test-vectors/**/*.json"];
     for (const path of wanted.flatMap((pattern) =>
       globSync(pattern, { cwd: from, exclude: ["node_modules/**", "testing/**", "**/gen/**"] }),
     )) {
       cpSync(join(from, path), join(stage, "concord-protos", path), { recursive: true });
     }
+    cpSync(join(ROOT, "LICENSE"), join(stage, "concord-protos/LICENSE"));
     archive(stage, "concord-protos", target);
   } finally {
     rmSync(stage, { recursive: true, force: true });
