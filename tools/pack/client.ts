@@ -4,6 +4,7 @@ import { cpSync, readFileSync, statSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { esbuild } from "@concord/nx-targets/build-modules";
 import { emitDeclarations } from "./declarations.ts";
+import { nameSourcesFromRoot } from "./source-maps.ts";
 import { packCommand, packStage } from "./tarball.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -23,6 +24,7 @@ interface Manifest {
 export function packClient(folder: string): Promise<string> {
   return packStage(folder, join(CLIENT, "README.md"), async (stage) => {
     const imported = await bundle(stage);
+    nameSourcesFromRoot(stage);
     emitDeclarations(stage, ENTRY, CARRIED);
     for (const part of ["concord", "google", "grpc"]) {
       cpSync(join(ROOT, "protos", part), join(stage, "protos", part), { recursive: true, filter: isContract });

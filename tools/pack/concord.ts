@@ -3,6 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { emitDeclarations } from "./declarations.ts";
 import { bundlePrograms, commit, readManifest } from "@concord/nx-targets/bundle";
+import { nameSourcesFromRoot } from "./source-maps.ts";
 import { packCommand, packStage } from "./tarball.ts";
 
 const APP = "apps/concord";
@@ -21,6 +22,7 @@ else {
 export function packConcord(folder: string): Promise<string> {
   return packStage(folder, `${APP}/README.md`, async (stage) => {
     const dependencies = await bundlePrograms({ index: `${ENTRY}.ts`, main: `${APP}/src/main.ts` }, stage);
+    nameSourcesFromRoot(stage);
     emitDeclarations(stage, ENTRY);
     writeFileSync(join(stage, "concord.js"), PROGRAM);
     const { name, version, license } = readManifest(APP);

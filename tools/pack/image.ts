@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { bundlePrograms, commit, readManifest } from "@concord/nx-targets/bundle";
 import { lockOf, type Lock } from "./image-lock.ts";
+import { nameSourcesFromRoot } from "./source-maps.ts";
 import { packCommand } from "./tarball.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -14,6 +15,7 @@ export async function packImage(folder: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
   const entries = Object.fromEntries(PROGRAMS.map((name) => [name, `apps/${name}/src/main.ts`]));
   const dependencies = await bundlePrograms(entries, folder);
+  nameSourcesFromRoot(folder);
   const { version, license } = readManifest("apps/concord");
   const { overrides } = readManifest(".");
   const manifest = {

@@ -57,6 +57,16 @@ test("libraries: packages hold no test, no TypeScript source, and no import of o
   }
 });
 
+test("libraries: source maps name sources from the root of the repository and have their text", () => {
+  for (const lib of Object.keys(LIBRARIES)) {
+    for (const path of globSync("**/*.js.map", { cwd: packageFolder(lib) })) {
+      const map = JSON.parse(readFileSync(join(packageFolder(lib), path), "utf8")) as Record<"sources" | "sourcesContent", string[]>;
+      assert.deepEqual(map.sources, [path.replace("dist/", `libs/${lib}/src/`).replace(/\.js\.map$/, ".ts")]);
+      assert.equal(typeof map.sourcesContent[0], "string");
+    }
+  }
+});
+
 for (const lib of PRODUCTS) {
   test(`libraries: the sample of ${lib} prints what its README says`, () => {
     const sample = sampleOf(join(ROOT, "libs", lib, "README.md"));

@@ -1,10 +1,11 @@
 // The libs that are products of their own, as tarballs: plain JavaScript for Node 20 with types and source maps, a package for each lib, so
 // that a program that uses two of them has one `ConcordError`.
 import { execFileSync } from "node:child_process";
-import { cpSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { TSC, TYPE_ROOTS } from "@concord/nx-targets/build-modules";
+import { withSourcesFromRoot } from "./source-maps.ts";
 import { packCommand, packStage } from "./tarball.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
@@ -84,8 +85,8 @@ function packLibrary(folder: string, lib: string, compiled: string): Promise<str
     for (const path of globSync("**/*.{js,d.ts,js.map}", { cwd: compiled })) {
       const target = join(stage, "dist", path);
       mkdirSync(dirname(target), { recursive: true });
-      if (path.endsWith(".map")) cpSync(join(compiled, path), target);
-      else writeFileSync(target, asPublished(readFileSync(join(compiled, path), "utf8")));
+      const text = readFileSync(join(compiled, path), "utf8");
+      writeFileSync(target, path.endsWith(".map") ? withSourcesFromRoot(text, dirname(join(compiled, path))) : asPublished(text));
     }
     return manifestOf(lib);
   });

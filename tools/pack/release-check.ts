@@ -13,7 +13,7 @@ const ROOT = resolve(import.meta.dirname, "../..");
 const NODE_LINES = [26, 22, 20] as const;
 const SERVICES_LINE = 26;
 const INSTALL_MS = 300_000;
-const RUN_MS = 120_000;
+const RUN_MS = 300_000;
 /** The address of the services in README.md. */
 const README_ADDRESS = "127.0.0.1:7101";
 /** The package of a Node for each platform: the binary alone. */
