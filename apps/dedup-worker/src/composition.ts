@@ -224,6 +224,7 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
     clock,
     log,
     metrics,
+    tasks: environment.tasks,
     windowMaxAgeMs: config.windowMaxAgeMs,
     ...(environment.stopProgress === undefined ? {} : { stopProgress: environment.stopProgress }),
   });
@@ -239,7 +240,13 @@ function openStore(config: DedupWorkerConfig, host: DedupWorkerOptions, opened: 
 /** Messages in Kafka are on its brokers' disks. */
 function spaceOf(config: DedupWorkerConfig, { environment, disk, logDisk }: DedupWorkerOptions, reserve: SpaceReserve): SpaceGuard {
   const lowBytes = config.log === "kafka" ? 0 : config.lowSpaceBytes;
-  return new SpaceGuard({ ...environment, disks: logDisk === undefined ? [disk] : [disk, logDisk], lowBytes, reserve });
+  return new SpaceGuard({
+    ...environment,
+    service: "messages",
+    disks: logDisk === undefined ? [disk] : [disk, logDisk],
+    lowBytes,
+    reserve,
+  });
 }
 
 /** A worker of a partition for each of its tenures here. */

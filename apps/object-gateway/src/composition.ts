@@ -40,7 +40,7 @@ export function composeObjectGateway(config: ObjectGatewayConfig, options: Objec
   const { environment } = options;
   const { clock, random, log, metrics, transport, failpoint, tracer, stopProgress = new StopProgress() } = environment;
   const { region, domain, websiteDomain, listenAddress: address, reflection, drainGraceMs } = config;
-  const users = new Users({ config, readFile: options.readFile, clock, log });
+  const users = new Users({ config, readFile: options.readFile, clock, tasks: environment.tasks, log });
   const verifier = createVerifier({ region, credential: (accessKey) => users.credential(accessKey) });
   const authenticator = tokenAuthenticator(tokensOf(config));
   return new ObjectGatewayService({
@@ -174,11 +174,11 @@ function spaceOf(
   options: ObjectGatewayOptions,
 ): { readonly space: SpaceGuard; readonly options: ObjectGatewayOptions } {
   const { environment, disk, dataDisk, writes = WRITES_TAKEN } = options;
-  if (writes.kind === "refused") return { space: new SpaceGuard({ ...environment, disks: [], lowBytes: 0 }), options };
+  if (writes.kind === "refused") return { space: new SpaceGuard({ ...environment, service: "objects", disks: [], lowBytes: 0 }), options };
   const disks = dataDisk === undefined ? [disk] : [disk, dataDisk];
   const reserve = new SpaceReserve(disk, reserveBytes);
   return {
-    space: new SpaceGuard({ ...environment, disks, lowBytes, reserve }),
+    space: new SpaceGuard({ ...environment, service: "objects", disks, lowBytes, reserve }),
     options: { ...options, disk: lendingDisk({ disk, reserve, log: environment.log }) },
   };
 }

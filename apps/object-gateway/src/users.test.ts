@@ -3,28 +3,35 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { ListBucketsCommand, PutObjectCommand, CreateBucketCommand } from "@aws-sdk/client-s3";
 import { nodeClock } from "@concord/adapter-node-runtime";
+import { TEXT_READ_EVERY_MS } from "@concord/config";
 import { silentLog, type Clock } from "@concord/runtime";
 import { objectGatewaySchema, type ObjectGatewayConfig } from "./config.ts";
 import { ANN, BOB, TestGateway } from "./test/gateway.ts";
 import { send } from "./test/http-client.ts";
 import { sign, type AccessKey } from "./test/signing.ts";
-import { Users, USERS_READ_EVERY_MS } from "./users.ts";
+import { Users } from "./users.ts";
 
 const NEW: AccessKey = { accessKeyId: "ANNSNEWKEY", secretAccessKey: "ann-has-a-new-secret", tenant: "ann" };
 
 /** A file of users, and time that moves when the test says so. */
 class Files {
   text = "";
-  tick: () => void = () => assert.fail("a timer is set");
+  #due: () => void = () => assert.fail("a timer is set");
   timers = 0;
   readonly clock: Clock = {
     ...nodeClock,
     setTimer: (delayMs: number, action: () => void) => {
-      if (delayMs !== USERS_READ_EVERY_MS) return nodeClock.setTimer(delayMs, action);
-      [this.tick, this.timers] = [action, this.timers + 1];
+      if (delayMs !== TEXT_READ_EVERY_MS) return nodeClock.setTimer(delayMs, action);
+      [this.#due, this.timers] = [action, this.timers + 1];
       return { cancel: () => void (this.timers = 0) };
     },
   };
+
+  /** Resolves when what was due has been done. */
+  async tick(): Promise<void> {
+    this.#due();
+    await new Promise(setImmediate);
+  }
 
   put(...accessKeys: readonly AccessKey[]): void {
     this.text = JSON.stringify({ accessKeys });
@@ -43,8 +50,8 @@ function usersOf(files: Files, lines: unknown[] = [], config: object = {}): User
   return new Users({ config: configOf(config), readFile: files.readFile, clock: files.clock, log });
 }
 
-test("[OPS23] users: the file is replaced: new keys count, removed ones no longer, those of the configuration always", () => {
-  assert.equal(USERS_READ_EVERY_MS, 30_000);
+test("[OPS23] users: the file is replaced: new keys count, removed ones no longer, those of the configuration always", async () => {
+  assert.equal(TEXT_READ_EVERY_MS, 30_000);
   const files = new Files();
   files.put(ANN);
   const users = usersOf(files);
@@ -53,13 +60,13 @@ test("[OPS23] users: the file is replaced: new keys count, removed ones no longe
   assert.deepEqual(users.credential(ANN.accessKeyId), { secret: ANN.secretAccessKey, tenant: "ann" });
   files.put(NEW);
   assert.equal(users.credential(NEW.accessKeyId), undefined);
-  files.tick();
+  await files.tick();
   assert.deepEqual(users.credential(NEW.accessKeyId), { secret: NEW.secretAccessKey, tenant: "ann" });
   assert.equal(users.credential(ANN.accessKeyId), undefined);
   assert.deepEqual(users.credential(BOB.accessKeyId), { secret: BOB.secretAccessKey, tenant: "bob" });
   assert.deepEqual([users.isTenant("ann"), users.isTenant("bob"), users.isTenant("eve")], [true, true, false]);
   files.put();
-  files.tick();
+  await files.tick();
   assert.equal(users.isTenant("ann"), false);
   users.close();
   assert.equal(files.timers, 0);
@@ -77,7 +84,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
 };
 
 for (const [what, text] of Object.entries(UNUSABLE)) {
-  test(`[OPS23] users: the file is ${what}: refused at the start; later those before stay, said once and without a secret`, () => {
+  test(`[OPS23] users: the file is ${what}: refused at the start; later those before stay, said once and without a secret`, async () => {
     const files = new Files();
     files.text = text;
     assert.throws(() => usersOf(files).open(), /usersFile/);
@@ -86,14 +93,14 @@ for (const [what, text] of Object.entries(UNUSABLE)) {
     const users = usersOf(files, lines);
     users.open();
     files.text = text;
-    files.tick();
-    files.tick();
+    await files.tick();
+    await files.tick();
     assert.ok(users.credential(ANN.accessKeyId));
     assert.equal(lines.length, 1);
     assert.match(JSON.stringify(lines), /users cannot be replaced; those before stay/);
     assert.doesNotMatch(JSON.stringify(lines), /secret"|has-a|short|another-secret/);
     files.put(ANN, NEW);
-    files.tick();
+    await files.tick();
     assert.ok(users.credential(NEW.accessKeyId));
     users.close();
   });
@@ -137,7 +144,7 @@ const list = async (key: AccessKey): Promise<string> => {
 
 test("users: a tenant with two keys: each sees and changes what the other made; after the rotation only the new one", async () => {
   files.put(ANN, NEW);
-  files.tick();
+  await files.tick();
   const [before, now] = [gateway.client(ANN), gateway.client(NEW)];
   await before.send(new CreateBucketCommand({ Bucket: "of-both" }));
   await now.send(new PutObjectCommand({ Bucket: "of-both", Key: "k", Body: "by the new key" }));
@@ -148,7 +155,7 @@ test("users: a tenant with two keys: each sees and changes what the other made; 
   assert.deepEqual([await list(ANN), await list(NEW), await list(BOB)], ["200", "200", "200"]);
   files.put(NEW);
   assert.equal(await list(ANN), "200", "until the file is read again");
-  files.tick();
+  await files.tick();
   const contents = await gateway.contents();
   assert.deepEqual([await list(ANN), await list(NEW)], ["403 InvalidAccessKeyId", "200"]);
   await assert.rejects(before.send(new PutObjectCommand({ Bucket: "of-both", Key: "late", Body: "x" })), { name: "InvalidAccessKeyId" });
@@ -158,6 +165,6 @@ test("users: a tenant with two keys: each sees and changes what the other made; 
 test("users: a key keeps its id and gets another secret: the former one is refused at once", async () => {
   const renewed = { ...NEW, secretAccessKey: "ann-has-yet-another" };
   files.put(renewed);
-  files.tick();
+  await files.tick();
   assert.deepEqual([await list(NEW), await list(renewed)], ["403 SignatureDoesNotMatch", "200"]);
 });

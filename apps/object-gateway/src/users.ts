@@ -1,16 +1,15 @@
-// Who may come in, and how much each tenant may use: what the configuration says, and a file that is read again and again.
-import { assert, type Clock, type Log, type Timer } from "@concord/runtime";
+// Access keys and tenant limits: those of the configuration, and those of `usersFile`, which is read again and again.
+import { WatchedText } from "@concord/config";
+import { assert, type Clock, type Log, type Tasks } from "@concord/runtime";
 import type { Credential } from "@concord/s3";
 import { usersSchema, type ObjectGatewayConfig, type TenantLimits, type UsersConfig } from "./config.ts";
-
-/** A file that was replaced is in force within this time. */
-export const USERS_READ_EVERY_MS = 30_000;
 
 export interface UsersOptions {
   readonly config: Pick<ObjectGatewayConfig, "accessKeys" | "tenantLimits" | "usersFile">;
   /** Needed for `usersFile`. */
   readonly readFile: ((path: string) => string) | undefined;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
 }
 
@@ -23,11 +22,7 @@ interface Known {
 export class Users {
   readonly #options: UsersOptions;
   #known: Known;
-  /** Of the file, as it is in force. */
-  #text = "";
-  /** A text that cannot be used: said once. */
-  #refused: string | undefined;
-  #timer: Timer | undefined;
+  #file: WatchedText | undefined;
 
   /** Knows those of the configuration. */
   constructor(options: UsersOptions) {
@@ -51,49 +46,33 @@ export class Users {
 
   /** Reads the file: throws when it cannot be used. From then on its changes come into force by themselves. */
   open(): void {
-    const path = this.#options.config.usersFile;
-    if (path === undefined) return;
-    assert(this.#timer === undefined, "users are opened once");
-    this.#take(this.#read(path));
-    this.#timer = this.#later(path);
-  }
-
-  close(): void {
-    this.#timer?.cancel();
-  }
-
-  #later(path: string): Timer {
-    return this.#options.clock.setTimer(USERS_READ_EVERY_MS, () => {
-      this.#readAgain(path);
-      this.#timer = this.#later(path);
+    const { config, readFile, log } = this.#options;
+    const { usersFile } = config;
+    if (usersFile === undefined) return;
+    assert(readFile !== undefined, "usersFile is set, so readFile was passed");
+    assert(this.#file === undefined, "users are opened once");
+    const text = readFile(usersFile);
+    this.#take(text);
+    this.#file = new WatchedText({
+      ...this.#options,
+      name: "objects: users",
+      text,
+      read: () => readFile(usersFile),
+      take: (replaced) => {
+        this.#take(replaced);
+        log.info("users replaced", { accessKeys: this.#known.keys.size, tenants: this.#known.tenants.size });
+      },
+      refused: (reason) => log.warn("users cannot be replaced; those before stay", { reason }),
     });
   }
 
-  #read(path: string): string {
-    const { readFile } = this.#options;
-    assert(readFile !== undefined, "who names a file of users can read files");
-    return readFile(path);
+  close(): void {
+    this.#file?.close();
   }
 
+  /** Throws when the text cannot be used, and nothing changes: a file that is half written locks no one out. */
   #take(text: string): void {
     this.#known = knownOf(this.#options.config, parseUsers(text));
-    this.#text = text;
-  }
-
-  /** What cannot be used changes nothing: a file that is half written locks no one out. */
-  #readAgain(path: string): void {
-    const { log } = this.#options;
-    let text = "";
-    try {
-      text = this.#read(path);
-      if (text === this.#text) return;
-      this.#take(text);
-      log.info("users replaced", { accessKeys: this.#known.keys.size, tenants: this.#known.tenants.size });
-    } catch (thrown) {
-      if (this.#refused === text) return;
-      this.#refused = text;
-      log.warn("users cannot be replaced; those before stay", { reason: thrown instanceof Error ? thrown.message : String(thrown) });
-    }
   }
 }
 

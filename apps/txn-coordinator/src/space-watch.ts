@@ -1,4 +1,4 @@
-import { ConcordError, Task, type Clock, type Tasks } from "@concord/runtime";
+import { ConcordError, every, Task, type Clock, type Tasks } from "@concord/runtime";
 import { SPACE_ASKED_EVERY_MS } from "./limits.ts";
 
 export interface SpaceWatchOptions {
@@ -18,12 +18,7 @@ export class SpaceWatch {
     this.#task = new Task({
       ...options,
       name: "transactions: space of the storage",
-      step: async () => {
-        await admit();
-        this.#answered(undefined);
-        return SPACE_ASKED_EVERY_MS;
-      },
-      retryMs: () => SPACE_ASKED_EVERY_MS,
+      ...every(SPACE_ASKED_EVERY_MS, () => admit().then(() => this.#answered(undefined))),
       failed: (error) => this.#answered(error.code === "STORAGE_FULL" ? error : undefined),
     });
   }

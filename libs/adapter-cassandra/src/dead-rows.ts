@@ -1,4 +1,4 @@
-import { Task, type Clock, type Log, type Metrics, type Random, type Tasks } from "@concord/runtime";
+import { every, Task, type Clock, type Log, type Metrics, type Random, type Tasks } from "@concord/runtime";
 import { failureOf, readError, writeError } from "./failure.ts";
 import { DEAD_ROWS_LOOK_MS, DEAD_ROWS_SLOT_MS } from "./limits.ts";
 import { purgeDeadRows, type DeadRowsPass } from "./purge-dead-rows.ts";
@@ -36,11 +36,9 @@ export class DeadRows {
       ...options,
       name: "storage: purge of deleted rows in Cassandra",
       firstAfterMs: DEAD_ROWS_LOOK_MS,
-      step: async (signal) => {
+      ...every(DEAD_ROWS_LOOK_MS, async (signal) => {
         if (isAllowed() && (await this.#isDue())) this.#report(await purgeDeadRows({ ...options, signal }));
-        return DEAD_ROWS_LOOK_MS;
-      },
-      retryMs: () => DEAD_ROWS_LOOK_MS,
+      }),
       failed: ({ message }) => log.warn("whether deleted rows are to be purged could not be read", { reason: message }),
     });
   }

@@ -25,6 +25,7 @@ export interface NodeEnvironmentOptions {
   /** The process's environment variables: the failpoint is read from them. */
   readonly env: NodeJS.ProcessEnv;
   readonly tracer?: Tracer | undefined;
+  readonly tasks?: Tasks;
 }
 
 export interface NodeEnvironment extends Environment {
@@ -35,7 +36,7 @@ export interface NodeEnvironment extends Environment {
 
 /** The real world for a service factory. */
 export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironment {
-  const { transport, log, metrics, env, tracer } = options;
+  const { transport, log, metrics, env, tracer, tasks = new Tasks() } = options;
   return {
     clock: nodeClock,
     random: nodeRandom,
@@ -45,7 +46,7 @@ export function nodeEnvironment(options: NodeEnvironmentOptions): NodeEnvironmen
     metrics,
     startWaits: new StartWaits({ clock: nodeClock, log }),
     stopProgress: new StopProgress(),
-    tasks: new Tasks(),
+    tasks,
     failpoint: nodeFailpoint(env),
     tracer,
   };

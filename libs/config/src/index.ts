@@ -12,5 +12,6 @@ export {
   type ServerConfig,
   type TlsConfig,
 } from "./server-shape.ts";
-export { TLS_READ_EVERY_MS, watchTls, type WatchedTls, type WatchTlsOptions } from "./watch-tls.ts";
+export { watchTls, type WatchedTls, type WatchTlsOptions } from "./watch-tls.ts";
+export { TEXT_READ_EVERY_MS, WatchedText, type WatchedTextOptions } from "./watched-text.ts";
 export { HIDDEN, secret, type ConfigSchema } from "./shape.ts";

@@ -22,15 +22,20 @@ function pair(name: string): readonly [certificate: string, key: string] {
   return [readFileSync(certificate, "utf8"), readFileSync(key, "utf8")];
 }
 
-test("[SEC8] tls: files are read every 30 s; replaced one after the other: nothing until they fit together, then both transports get them, once", () => {
+test("[SEC8] tls: files are read every 30 s; replaced one after the other: nothing until they fit together, then both transports get them, once", async () => {
   const [before, after] = [pair("before"), pair("after")];
   const files = { certificate: before[0], key: before[1] };
-  let tick: () => void = () => assert.fail("a timer is set");
+  let due: () => void = () => assert.fail("a timer is set");
   let timers = 0;
+  const tick = async (): Promise<void> => {
+    due();
+    await new Promise(setImmediate);
+  };
   const clock = {
+    monotonicMs: () => 0,
     setTimer: (delayMs: number, action: () => void) => {
       assert.equal(delayMs, 30_000);
-      [tick, timers] = [action, timers + 1];
+      [due, timers] = [action, timers + 1];
       return { cancel: () => void (timers = 0) };
     },
   } as unknown as Clock;
@@ -47,17 +52,17 @@ test("[SEC8] tls: files are read every 30 s; replaced one after the other: nothi
   watched.grpc.tlsChanges!((tls) => changes.push(tls));
   watched.http.tlsChanges!((tls) => changes.push(tls));
   assert.equal(watched.http.tls!.certificate, before[0]);
-  tick();
+  await tick();
   files.certificate = "";
-  tick();
-  tick();
+  await tick();
+  await tick();
   files.certificate = after[0];
-  tick();
-  tick();
+  await tick();
+  await tick();
   assert.deepEqual(changes, []);
   files.key = after[1];
-  tick();
-  tick();
+  await tick();
+  await tick();
   const server = { certificate: after[0], key: after[1] };
   assert.deepEqual(changes, [{ server, channel: { serverCa: after[0], ...server } }, server]);
   const refused = "certificates cannot be replaced; those before stay in use";

@@ -1,13 +1,12 @@
 import { createSecureContext } from "node:tls";
-import type { Clock, Log, Timer } from "@concord/runtime";
+import type { Clock, Log, Tasks } from "@concord/runtime";
 import { tlsOf, type ServerConfig, type TlsConfig } from "./server-shape.ts";
-
-/** Certificates that were replaced are found within this time. */
-export const TLS_READ_EVERY_MS = 30_000;
+import { WatchedText } from "./watched-text.ts";
 
 export interface WatchTlsOptions {
   readonly readFile: (path: string) => string;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
 }
 
@@ -28,67 +27,32 @@ export interface WatchedTls {
 export function watchTls(config: ServerConfig, options: WatchTlsOptions): WatchedTls {
   const tls = tlsOf(config, options.readFile);
   if (tls === undefined) return { grpc: {}, http: {}, close: () => undefined };
-  const watch = new TlsWatch(config, tls, options);
+  const listeners: ((replaced: TlsConfig) => void)[] = [];
+  const onChange: Changes<TlsConfig> = (listener) => void listeners.push(listener);
+  const { readFile, log } = options;
+  // Files are replaced one after the other: until they fit together the texts before stay in use.
+  const watched = new WatchedText({
+    ...options,
+    name: "certificates",
+    text: JSON.stringify(tls),
+    read: () => JSON.stringify(tlsOf(config, readFile)),
+    take: (text) => {
+      const replaced = JSON.parse(text) as TlsConfig;
+      check(replaced);
+      for (const listener of listeners) listener(replaced);
+      log.info("certificates replaced");
+    },
+    refused: (reason) => log.warn("certificates cannot be replaced; those before stay in use", { reason }),
+  });
   const tlsChanges: Changes<ServerTexts> = (listener) =>
-    watch.onChange(({ server }) => {
+    onChange(({ server }) => {
       if (server !== undefined) listener(server);
     });
   return {
-    grpc: { tls, tlsChanges: (listener) => watch.onChange(listener) },
+    grpc: { tls, tlsChanges: onChange },
     http: tls.server === undefined ? {} : { tls: tls.server, tlsChanges },
-    close: () => watch.close(),
+    close: () => watched.close(),
   };
-}
-
-class TlsWatch {
-  readonly #config: ServerConfig;
-  readonly #options: WatchTlsOptions;
-  readonly #listeners: ((tls: TlsConfig) => void)[] = [];
-  #texts: string;
-  /** Texts that do not fit together: said once. */
-  #refused: string | undefined;
-  #timer: Timer;
-
-  constructor(config: ServerConfig, tls: TlsConfig, options: WatchTlsOptions) {
-    [this.#config, this.#options, this.#texts] = [config, options, JSON.stringify(tls)];
-    this.#timer = this.#later();
-  }
-
-  onChange(listener: (tls: TlsConfig) => void): void {
-    this.#listeners.push(listener);
-  }
-
-  close(): void {
-    this.#timer.cancel();
-  }
-
-  #later(): Timer {
-    return this.#options.clock.setTimer(TLS_READ_EVERY_MS, () => {
-      this.#read();
-      this.#timer = this.#later();
-    });
-  }
-
-  /** Files are replaced one after the other: until they fit together the texts before stay in use. */
-  #read(): void {
-    const { readFile, log } = this.#options;
-    let texts = "";
-    try {
-      const tls = tlsOf(this.#config, readFile)!;
-      texts = JSON.stringify(tls);
-      if (texts === this.#texts) return;
-      check(tls);
-      this.#texts = texts;
-      for (const listener of this.#listeners) listener(tls);
-      log.info("certificates replaced");
-    } catch (thrown) {
-      if (this.#refused === texts) return;
-      this.#refused = texts;
-      log.warn("certificates cannot be replaced; those before stay in use", {
-        reason: thrown instanceof Error ? thrown.message : String(thrown),
-      });
-    }
-  }
 }
 
 /** Throws when a key is not its certificate's, or a text is none. */

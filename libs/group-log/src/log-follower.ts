@@ -1,5 +1,5 @@
 import type { LogPosition } from "@concord/ports";
-import { SEQ_NONE, Task, toConcordError, type Clock, type Log, type Seq, type Tasks } from "@concord/runtime";
+import { every, SEQ_NONE, Task, toConcordError, type Clock, type Log, type Seq, type Tasks } from "@concord/runtime";
 import { FOLLOW_INTERVAL_MS, FOLLOW_TIMEOUT_MS } from "./limits.ts";
 import type { LogReplica } from "./replica.ts";
 
@@ -39,11 +39,7 @@ export class LogFollower {
     this.#task = new Task({
       ...options,
       name: "storage: logs of idle groups",
-      step: async (signal) => {
-        await this.look(signal);
-        return FOLLOW_INTERVAL_MS;
-      },
-      retryMs: () => FOLLOW_INTERVAL_MS,
+      ...every(FOLLOW_INTERVAL_MS, (signal) => this.look(signal)),
       failed: ({ message }) => log.warn("the logs of idle groups are not compared with those of the peers", { reason: message }),
     });
   }

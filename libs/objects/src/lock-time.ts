@@ -1,6 +1,6 @@
 // The time by which object locks end: no clock that steps ends one early, and none that steps back shortens one that begins (OGD21).
 import type { ObjectMetadata, RowVersion } from "@concord/ports";
-import { assert, ConcordError, Task, type Clock, type Log, type Metrics } from "@concord/runtime";
+import { assert, ConcordError, every, Task, type Clock, type Log, type Metrics } from "@concord/runtime";
 import type { GuidSource } from "@concord/snowflake";
 import { assertCommit } from "./commit-invariants.ts";
 import { nextVersion, putRow } from "./row-writes.ts";
@@ -45,11 +45,7 @@ export class LockTime {
     this.#task = new Task({
       ...context,
       name: "objects: time of locks",
-      step: async () => {
-        await this.renew();
-        return LOCK_TIME_RENEW_MS;
-      },
-      retryMs: () => LOCK_TIME_RENEW_MS,
+      ...every(LOCK_TIME_RENEW_MS, () => this.renew()),
       failed: ({ message }) => context.log.warn("the time of object locks is not renewed", { reason: message }),
     });
   }

@@ -1,6 +1,6 @@
 // The list of members as one member reads it again and again (TX3, TX32), as docs/design/membership.md says.
 import type { ListedMembership } from "@concord/failure-detection";
-import { ConcordError, sleep, Task, toConcordError, type Clock, type Log, type Tasks } from "@concord/runtime";
+import { ConcordError, every, sleep, Task, toConcordError, type Clock, type Log, type Tasks } from "@concord/runtime";
 import { LIST_AWAITED_LOG_EVERY_MS, LIST_AWAITED_POLL_MS, LIST_READ_EVERY_MS, LIST_START_POLL_MS } from "./limits.ts";
 import { byPlace, type ListedMember, type RecordedList } from "./recorded-list.ts";
 
@@ -47,11 +47,7 @@ export class MemberLists<L extends RecordedList> {
       ...options,
       name: `the list of ${options.noun}`,
       firstAfterMs: LIST_READ_EVERY_MS,
-      step: async () => {
-        await this.refresh();
-        return LIST_READ_EVERY_MS;
-      },
-      retryMs: () => LIST_READ_EVERY_MS,
+      ...every(LIST_READ_EVERY_MS, () => this.refresh()),
       failed: (error) => this.#unreadable(error),
       progress: () => ({ version: this.#current.version }),
     });

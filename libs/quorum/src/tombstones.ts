@@ -7,6 +7,7 @@ import {
   SEQ_NONE,
   seqOf,
   sleep,
+  every,
   Task,
   type Checksum,
   type Clock,
@@ -53,11 +54,7 @@ export class TombstoneCollector {
       ...options,
       name: "storage: tombstones of transactional rows",
       firstAfterMs: Number.POSITIVE_INFINITY,
-      step: async () => {
-        await this.#collect();
-        return Number.POSITIVE_INFINITY;
-      },
-      retryMs: () => Number.POSITIVE_INFINITY,
+      ...every(Number.POSITIVE_INFINITY, () => this.#collect()),
       failed: ({ message }) => log.warn("tombstones wait for the next checkpoint", { reason: message }),
       progress: () => ({ kept: this.#kept }),
     });

@@ -1,6 +1,7 @@
 import { writeMs } from "@concord/ports";
 import {
   sleep,
+  every,
   Task,
   toConcordError,
   type Clock,
@@ -48,11 +49,7 @@ export class HintDelivery {
         new Task({
           ...options,
           name: `storage: hints to ${peer.name}`,
-          step: async (signal) => {
-            await this.deliver(peer, signal).finally(() => this.#measure(peer));
-            return HINT_POLL_MS;
-          },
-          retryMs: () => HINT_POLL_MS,
+          ...every(HINT_POLL_MS, (signal) => this.deliver(peer, signal).finally(() => this.#measure(peer))),
           failed: ({ message }) => log.error("handing hints over failed", { peer: peer.name, reason: message }),
           progress: () => options.hints.backlog(peer.name),
         }),

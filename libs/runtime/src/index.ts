@@ -1,6 +1,6 @@
 export { addressOwner } from "./address-owner.ts";
 export { assert, unreachable } from "./assert.ts";
-export { Task, Tasks, type TaskOptions, type TaskStatus } from "./task.ts";
+export { every, Task, Tasks, type TaskOptions, type TaskStatus } from "./task.ts";
 export { backoff, backoffMs, type Backoff, type BackoffLimits, type PauseOptions } from "./backoff.ts";
 export { approximateBytes, BoundedCache, type BoundedCacheLimits } from "./bounded-cache.ts";
 export { CIPHER_KEY_BYTES, CIPHER_NONCE_BYTES, CIPHER_TAG_BYTES, type Cipher } from "./cipher.ts";

@@ -14,6 +14,7 @@ class Fixture {
   measured = 0;
   readonly said: string[] = [];
   readonly guard = new SpaceGuard({
+    service: "storage",
     clock: { monotonicMs: () => this.nowMs } as Clock,
     log: { ...silentLog, error: (message) => void this.said.push(message), info: (message) => void this.said.push(message) },
     metrics: silentMetrics,
@@ -57,7 +58,7 @@ test("space: a disk that cannot be measured, and a mark of 0: admitted", async (
   fixture.free[1] = Number.NaN;
   await fixture.guard.admit();
   const { clock, log, metrics, disks } = { clock: {} as Clock, log: silentLog, metrics: silentMetrics, disks: [] };
-  await new SpaceGuard({ clock, log, metrics, disks, lowBytes: 0 }).admit();
+  await new SpaceGuard({ service: "storage", clock, log, metrics, disks, lowBytes: 0 }).admit();
 });
 
 /** What the reserve grows by. */
@@ -88,6 +89,7 @@ class ReserveFixture {
   guard(lowBytes = 4 * BLOCK): SpaceGuard {
     const note = (message: string): void => void this.said.push(message);
     return new SpaceGuard({
+      service: "storage",
       clock: { monotonicMs: () => 0, setTimer: (_ms: number, action: () => void) => this.#set(action) } as unknown as Clock,
       log: { ...silentLog, error: note, info: note, warn: note },
       metrics: silentMetrics,

@@ -1,9 +1,10 @@
-import type { Clock, Timer } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import type { Disk } from "./disk.ts";
 import { ConcordError, toConcordError } from "./errors.ts";
 import type { Log, MetricDefinition, Metrics } from "./observe.ts";
 import { Rounds } from "./rounds.ts";
 import type { SpaceReserve } from "./space-reserve.ts";
+import { every, Task, type Tasks } from "./task.ts";
 
 /** Space is measured once in so long. */
 export const SPACE_MEASURED_MS = 500;
@@ -21,6 +22,9 @@ export const SPACE_METRICS = [
 ] as const satisfies readonly MetricDefinition[];
 
 export interface SpaceGuardOptions {
+  /** Service whose disks these are. */
+  readonly service: string;
+  readonly tasks?: Tasks | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -57,11 +61,20 @@ export class SpaceGuard {
   /** Of the reserve's disk. */
   #reservedFreeBytes = Number.POSITIVE_INFINITY;
   #isLow = false;
-  #timer: Timer | undefined;
-  #isClosed = false;
+  readonly #task: Task;
 
   constructor(options: SpaceGuardOptions) {
     this.#options = options;
+    const { service, clock, log, tasks } = options;
+    this.#task = new Task({
+      clock,
+      tasks,
+      name: `${service}: space of the disks`,
+      firstAfterMs: SPACE_MEASURED_MS,
+      ...every(SPACE_MEASURED_MS, () => this.#measuring.join().then(() => this.#extend())),
+      failed: ({ message }) => log.warn("the space of the disks is not measured", { reason: message }),
+      progress: () => ({ isLow: this.#isLow }),
+    });
   }
 
   /** Before the stores open: on a full disk they get the reserve. */
@@ -75,7 +88,7 @@ export class SpaceGuard {
       await this.#reserved(() => reserve.release());
     }
     await this.#measuring.join();
-    this.#watch();
+    this.#task.start();
   }
 
   /** STORAGE_FULL, applied no. Room that was freed before the call is seen. */
@@ -98,18 +111,7 @@ export class SpaceGuard {
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#timer?.cancel();
-  }
-
-  #watch(): void {
-    if (this.#isClosed) return;
-    this.#timer = this.#options.clock.setTimer(SPACE_MEASURED_MS, () => {
-      void this.#measuring
-        .join()
-        .then(() => this.#extend())
-        .then(() => this.#watch());
-    });
+    void this.#task.stop();
   }
 
   /** A disk that cannot be measured refuses nothing by that. */
@@ -148,7 +150,8 @@ export class SpaceGuard {
   /** A part of the reserve that is missing, where that leaves enough. */
   async #extend(): Promise<void> {
     const { reserve, lowBytes } = this.#options;
-    if (reserve === undefined || reserve.missingBytes === 0 || this.#isClosed || !Number.isFinite(this.#reservedFreeBytes)) return;
+    if (reserve === undefined || reserve.missingBytes === 0 || this.#task.signal.aborted || !Number.isFinite(this.#reservedFreeBytes))
+      return;
     if (this.#reservedFreeBytes - reserve.nextBytes < Math.max(lowBytes, reserve.neededBytes * 2)) return;
     await this.#reserved(() => reserve.grow());
   }

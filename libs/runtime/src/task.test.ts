@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConcordError, Task, Tasks, type TaskOptions } from "./index.ts";
+import { ConcordError, every, Task, Tasks, type TaskOptions } from "./index.ts";
 import { ManualClock } from "./test/manual-clock.ts";
 
 const RETRY_MS = 100;
@@ -99,5 +99,23 @@ test("task: progress is asked for when the page is, and is the task's own", asyn
   await clock.advance(0);
   rows = 7;
   assert.deepEqual((await tasks.page()).tasks[0]!.progress, { rows: 7 });
+  await task.stop();
+});
+
+test("task: equal pauses: the same after a step that failed, whatever the step returns; a failure need not be reported", async () => {
+  let steps = 0;
+  const work = async (): Promise<string> => {
+    steps += 1;
+    if (steps === 2) throw new ConcordError("STORE_FAILED", "no");
+    return "done";
+  };
+  const { clock, tasks, task } = scripted([], { ...every(50, work), failed: undefined });
+  task.start();
+  await clock.advance(75);
+  assert.deepEqual((await tasks.page()).tasks, [
+    { name: "test: work", state: "waiting", steps: 1, failures: 1, lastFailure: "no", nextInMs: 25 },
+  ]);
+  await clock.advance(25);
+  assert.equal(steps, 3);
   await task.stop();
 });

@@ -46,11 +46,16 @@ export interface TaskOptions {
   readonly step: (signal: AbortSignal) => Promise<number>;
   /** Pause after a step that failed, given the number of failures in a row. */
   readonly retryMs: (failures: number) => number;
-  /** Reports a step that failed, unless the task was stopped meanwhile. */
-  readonly failed: (thrown: ConcordError) => void;
+  /** Reports a step that failed, unless the task was stopped meanwhile. Left out where no step fails. */
+  readonly failed?: ((thrown: ConcordError) => void) | undefined;
   readonly progress?: () => object;
   /** Pause before the first step; 0 when not given. */
   readonly firstAfterMs?: number;
+}
+
+/** Steps that follow each other with equal pauses, also after one that failed. */
+export function every(pauseMs: number, work: (signal: AbortSignal) => Promise<unknown>): Pick<TaskOptions, "step" | "retryMs"> {
+  return { step: (signal) => work(signal).then(() => pauseMs), retryMs: () => pauseMs };
 }
 
 /** Work that repeats in the background: one step after another with pauses between, from `start` to `stop`. A step that fails is repeated later. */
@@ -133,7 +138,7 @@ export class Task {
       const error = toConcordError(thrown);
       this.#failures += 1;
       this.#lastFailure = error.message;
-      if (!this.signal.aborted) failed(error);
+      if (!this.signal.aborted) failed?.(error);
       return retryMs(this.#failures);
     }
   }

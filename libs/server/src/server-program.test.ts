@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 import { serverShape, z } from "@concord/config";
-import { ConcordError, silentLog, StartWaits, StopProgress, Tasks, type Clock, type Random } from "@concord/runtime";
+import { ConcordError, silentLog, StartWaits, StopProgress, type Clock, type Random } from "@concord/runtime";
 import { runServer, ServerProgram, type Machine, type ProgramEnvironment } from "./index.ts";
 
 const clock: Clock = {
@@ -27,7 +27,6 @@ const machine: Machine = {
       random,
       startWaits: new StartWaits({ clock, log: silentLog }),
       stopProgress: new StopProgress(),
-      tasks: new Tasks(),
     }) as unknown as ProgramEnvironment,
 };
 

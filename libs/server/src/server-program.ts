@@ -14,6 +14,7 @@ import {
 import { grpcTransport, runMain, type MainProcess, type Running } from "@concord/rpc";
 import {
   connectionLimits,
+  Tasks,
   type Clock,
   type ConcordError,
   type Environment,
@@ -46,6 +47,7 @@ export interface Machine {
     readonly metrics: Metrics;
     readonly env: NodeJS.ProcessEnv;
     readonly tracer: Tracer | undefined;
+    readonly tasks: Tasks;
   }) => ProgramEnvironment;
 }
 
@@ -129,7 +131,8 @@ export class ServerProgram<Config extends ProgramConfig> {
     this.#metrics = createMetrics({ definitions, process: env !== undefined, build });
     const observed = { clock, log, metrics: this.#metrics };
     this.#tracing = startTracing(config, { ...observed, program: name, version: build.version, random });
-    this.#tls = watchTls(config, { readFile: readText, clock, log });
+    const tasks = new Tasks();
+    this.#tls = watchTls(config, { readFile: readText, clock, log, tasks });
     const transport = grpcTransport({
       ...observed,
       connectionsMax: this.#connections.grpc,
@@ -137,7 +140,7 @@ export class ServerProgram<Config extends ProgramConfig> {
       outputBytesMax: config.outputBufferBytes,
       ...this.#tls.grpc,
     });
-    this.environment = machine.environment({ ...observed, transport, env: env ?? {}, tracer: this.#tracing.tracer });
+    this.environment = machine.environment({ ...observed, transport, tasks, env: env ?? {}, tracer: this.#tracing.tracer });
     const limits = { connectionsMax: this.#connections.http };
     this.http = { ...observed, limits, isLeaving: () => this.#isLeaving(), ...this.#tls.http };
   }

@@ -1,11 +1,16 @@
-// A gateway and dedup-workers as processes of their own; what comes out of their events.
+// The four services as processes of their own; what comes out of the events of a gateway.
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { CreateBucketCommand, PutBucketNotificationConfigurationCommand, type S3Client } from "@aws-sdk/client-s3";
 
-const PROGRAMS = { "dedup-worker": "@concord/dedup-worker/main", "object-gateway": "@concord/object-gateway/main" } as const;
+const PROGRAMS = {
+  "dedup-worker": "@concord/dedup-worker/main",
+  "object-gateway": "@concord/object-gateway/main",
+  "storage-proxy": "@concord/storage-proxy/main",
+  "txn-coordinator": "@concord/txn-coordinator/main",
+} as const;
 export const KEY = { accessKeyId: "CONCORD", secretAccessKey: "only-for-tests", tenant: "main" };
 
 export interface EventProgram {

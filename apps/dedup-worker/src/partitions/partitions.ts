@@ -1,7 +1,18 @@
 import { partitionOfId, type PartitionStatistics, type PartitionWorker } from "@concord/dedup";
 import { Units, type HandOverPeers, type ListedMember, type Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
-import { assert, ConcordError, toConcordError, type Clock, type Log, type Metrics, type StopProgress, type Timer } from "@concord/runtime";
+import {
+  assert,
+  ConcordError,
+  every,
+  Task,
+  toConcordError,
+  type Clock,
+  type Log,
+  type Metrics,
+  type StopProgress,
+  type Tasks,
+} from "@concord/runtime";
 import { GAUGE_INTERVAL_MS, UNIT_TIMES } from "../limits.ts";
 import { partitionOfUnit, unitOf } from "../store/worker-list.ts";
 import { InputWatch } from "./input-watch.ts";
@@ -22,6 +33,7 @@ export interface PartitionsOptions {
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: Metrics;
+  readonly tasks?: Tasks | undefined;
   /** Names the partitions that a stop waits for. */
   readonly stopProgress?: StopProgress;
   /** How far back windows are to reach; 0: no time is promised. */
@@ -37,13 +49,19 @@ export class Partitions {
   readonly #inputs: InputWatch;
   /** Partitions whose output is full: the log says so once. */
   readonly #full = new Set<number>();
-  #timer: Timer | undefined;
-  #isStopped = false;
+  readonly #gauges: Task;
 
   constructor(options: PartitionsOptions) {
     this.#options = options;
     this.#windows = new WindowWatch(options);
     this.#inputs = new InputWatch(options);
+    this.#gauges = new Task({
+      ...options,
+      name: "messages: figures of the partitions",
+      firstAfterMs: GAUGE_INTERVAL_MS,
+      ...every(GAUGE_INTERVAL_MS, () => this.#measure()),
+      failed: this.#unmeasured,
+    });
     this.#partitions = Array.from({ length: options.count }, (_, partition) => partition);
     const tenure = (name: string): PartitionUnit => new PartitionUnit({ ...options, worker: options.open(partitionOfUnit(name)) });
     this.#units = new Units({ ...options, tenure, times: UNIT_TIMES, noun: "partition" });
@@ -92,7 +110,8 @@ export class Partitions {
       if (failures.length === this.#partitions.length) throw failures[0]!;
       log.info("partitions run", { running: this.#partitions.length - failures.length, stopped: failures.length });
     }
-    await this.#measure();
+    await this.#measure().catch(this.#unmeasured);
+    this.#gauges.start();
   }
 
   /** NOT_OWNER with the owner's address when another process has it; STARTING when it is on its way here. */
@@ -197,8 +216,7 @@ export class Partitions {
 
   /** After the batches in flight. Never rejects. */
   async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#timer?.cancel();
+    void this.#gauges.stop();
     await this.#units.stop();
   }
 
@@ -244,32 +262,28 @@ export class Partitions {
       .catch((thrown: unknown) => log.warn("the window is not written down", { partition, reason: String(thrown) }));
   }
 
+  readonly #unmeasured = (thrown: unknown): void => this.#options.log.warn("statistics cannot be read", { reason: String(thrown) });
+
   async #measure(): Promise<void> {
-    const { log, messages, metrics } = this.#options;
+    const { messages, metrics } = this.#options;
     for (const partition of this.#partitions) {
       await this.#measureOutput(partition);
       await this.#flush(partition);
     }
     metrics.gauge("dedup_partitions_unread", messages.topicFault?.unreadPartitions ?? 0);
-    try {
-      for (const { partition, state, lag, window } of await this.statistics()) {
-        const labels = { partition: String(partition) };
-        metrics.gauge("dedup_partition_running", state.kind === "stopped" || state.kind === "unavailable" ? 0 : 1, labels);
-        // Of the output's offsets at least as many must be kept as the window has ids (DDD10).
-        const { start } = await messages.bounds("output", partition);
-        metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);
-        metrics.gauge("dedup_partition_lag", Number(lag), labels);
-        await this.#inputs.measure(partition);
-        metrics.gauge("dedup_window_ids", window.ids, labels);
-        metrics.gauge("dedup_window_seconds", window.windowMs / 1000, labels);
-        metrics.gauge("dedup_window_short", this.#windows.isShort({ partition, window }) ? 1 : 0, labels);
-        metrics.gauge("dedup_window_disk_bytes", window.diskBytes, labels);
-        metrics.gauge("dedup_window_memory_bytes", window.memoryBytes, labels);
-      }
-    } catch (thrown) {
-      log.warn("statistics cannot be read", { reason: String(thrown) });
+    for (const { partition, state, lag, window } of await this.statistics()) {
+      const labels = { partition: String(partition) };
+      metrics.gauge("dedup_partition_running", state.kind === "stopped" || state.kind === "unavailable" ? 0 : 1, labels);
+      // Of the output's offsets at least as many must be kept as the window has ids (DDD10).
+      const { start } = await messages.bounds("output", partition);
+      metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);
+      metrics.gauge("dedup_partition_lag", Number(lag), labels);
+      await this.#inputs.measure(partition);
+      metrics.gauge("dedup_window_ids", window.ids, labels);
+      metrics.gauge("dedup_window_seconds", window.windowMs / 1000, labels);
+      metrics.gauge("dedup_window_short", this.#windows.isShort({ partition, window }) ? 1 : 0, labels);
+      metrics.gauge("dedup_window_disk_bytes", window.diskBytes, labels);
+      metrics.gauge("dedup_window_memory_bytes", window.memoryBytes, labels);
     }
-    // A timer that is set after the stop would never be cancelled.
-    if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(GAUGE_INTERVAL_MS, () => void this.#measure());
   }
 }

@@ -136,7 +136,7 @@ for (const [name, operation, query] of [
       metrics: silentMetrics,
       uploads,
       downloads: uploads,
-      space: new SpaceGuard({ clock: nodeClock, log: silentLog, metrics: silentMetrics, disks: [], lowBytes: 0 }),
+      space: new SpaceGuard({ service: "objects", clock: nodeClock, log: silentLog, metrics: silentMetrics, disks: [], lowBytes: 0 }),
       region: "r",
       partBytesMax: 1,
       scheme: "http",

@@ -45,7 +45,7 @@ export async function openRing(options: BackendOptions<RingConfig>): Promise<Ope
   }));
   const heartbeats = options.failures === undefined ? heartbeatsOf(options) : undefined;
   const failures = options.failures ?? heartbeats?.failures ?? new VerdictRelay();
-  const space = new RingSpace({ own, peers: sessions, clock });
+  const space = new RingSpace({ own, peers: sessions, clock, tasks: environment.tasks });
   const backend = new RingBackend({ config, environment, store, sessions, peers, members, failures, space, drawTimestampUs, onFailed });
   const service = replicaService({ name: config.nodeName, environment, authenticator, members, store, backend, space, writes, writeClock });
   service.setState("serving");
@@ -78,8 +78,8 @@ function reserveOf({ config, reserve }: BackendOptions<RingConfig>, disk: Disk):
 
 /** Stores that are not on a disk have space without an end. */
 function spaceOf({ config, environment }: BackendOptions<RingConfig>, reserve: SpaceReserve | undefined): SpaceGuard {
-  if (reserve === undefined) return new SpaceGuard({ ...environment, disks: [], lowBytes: 0 });
-  return new SpaceGuard({ ...environment, disks: [reserve.disk], lowBytes: config.lowSpaceBytes, reserve });
+  if (reserve === undefined) return new SpaceGuard({ ...environment, service: "storage", disks: [], lowBytes: 0 });
+  return new SpaceGuard({ ...environment, service: "storage", disks: [reserve.disk], lowBytes: config.lowSpaceBytes, reserve });
 }
 
 /**

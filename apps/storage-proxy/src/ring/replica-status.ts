@@ -1,6 +1,6 @@
 import { GROUPS_MAX, readHeaderKey, type LogReplica } from "@concord/group-log";
 import type { KeyValue } from "@concord/ports";
-import { Task, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
+import { every, Task, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import { HEADERS_NAMESPACE } from "./formation/copy-store.ts";
 import { STATUS_INTERVAL_MS } from "./limits.ts";
 import type { Peer, RingNode } from "./ring-node.ts";
@@ -33,11 +33,9 @@ export class ReplicaStatus {
     this.#task = new Task({
       ...options,
       name: "storage: lag of the replicas",
-      step: async () => {
+      ...every(STATUS_INTERVAL_MS, async () => {
         for (const [replica, { entries }] of await this.#logLags()) metrics.gauge("replica_log_behind_entries", entries, { replica });
-        return STATUS_INTERVAL_MS;
-      },
-      retryMs: () => STATUS_INTERVAL_MS,
+      }),
       failed: ({ message }) => log.warn("the lag of the replicas is not known", { reason: message }),
     });
   }

@@ -1,11 +1,12 @@
 import type { PeerSession } from "@concord/adapter-ring";
-import { ConcordError, type Clock, type SpaceGuard, type Timer } from "@concord/runtime";
+import { ConcordError, every, Task, type Clock, type SpaceGuard, type Tasks } from "@concord/runtime";
 import { PEER_SPACE_EVERY_MS, PEER_SPACE_TIMEOUT_MS } from "./limits.ts";
 
 export interface RingSpaceOptions {
   readonly own: SpaceGuard;
   readonly peers: readonly Pick<PeerSession, "name" | "isLow">[];
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
 }
 
 /**
@@ -16,11 +17,11 @@ export class RingSpace {
   readonly #options: RingSpaceOptions;
   /** Peers that had no space when they answered last. */
   #low: readonly string[] = [];
-  #timer: Timer | undefined;
-  #isStopped = false;
+  readonly #task: Task;
 
   constructor(options: RingSpaceOptions) {
     this.#options = options;
+    this.#task = new Task({ ...options, name: "storage: space of the peers", ...every(PEER_SPACE_EVERY_MS, () => this.#ask()) });
   }
 
   /** STORAGE_FULL, applied no. Space that was freed here is seen at once, at a peer within PEER_SPACE_EVERY_MS. */
@@ -40,19 +41,12 @@ export class RingSpace {
   }
 
   start(): void {
-    if (this.#options.peers.length > 0) this.#watch();
+    if (this.#options.peers.length > 0) this.#task.start();
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#timer?.cancel();
+    void this.#task.stop();
     this.#options.own.close();
-  }
-
-  #watch(): void {
-    void this.#ask().then(() => {
-      if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(PEER_SPACE_EVERY_MS, () => this.#watch());
-    });
   }
 
   /** A peer that does not answer refuses nothing. */

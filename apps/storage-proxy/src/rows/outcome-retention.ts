@@ -1,5 +1,5 @@
 import type { StorageBackend } from "@concord/ports";
-import { Task, type Environment } from "@concord/runtime";
+import { every, Task, type Environment } from "@concord/runtime";
 import { PURGE_INTERVAL_MS, PURGE_MARGIN_MS } from "../limits.ts";
 
 export interface OutcomeRetentionOptions {
@@ -18,11 +18,9 @@ export class OutcomeRetention {
       ...environment,
       name: "storage: old outcomes",
       firstAfterMs: PURGE_INTERVAL_MS,
-      step: async () => {
+      ...every(PURGE_INTERVAL_MS, async () => {
         metrics.count("storage_outcomes_purged_total", await backend.purge(clock.nowMs() - outcomeRetentionMs - PURGE_MARGIN_MS));
-        return PURGE_INTERVAL_MS;
-      },
-      retryMs: () => PURGE_INTERVAL_MS,
+      }),
       failed: ({ message }) => log.warn("purging old outcomes failed", { reason: message }),
     });
   }

@@ -1,6 +1,6 @@
 // Data keys that are wrapped under an earlier key are wrapped under the one that took its place: rows are read and written, no data.
 import type { MetadataRow } from "@concord/ports";
-import { assert, ConcordError, sleep, Task, toConcordError } from "@concord/runtime";
+import { assert, ConcordError, every, sleep, Task, toConcordError } from "@concord/runtime";
 import { changeObject } from "../change-object.ts";
 import { commitRepeatable } from "../commit-rows.ts";
 import { nextVersion, putRow } from "../row-writes.ts";
@@ -58,11 +58,7 @@ export class KeyRotation {
     this.#task = new Task({
       ...context,
       name: "objects: rotation of keys",
-      step: async (signal) => {
-        await this.#pass(rate, signal);
-        return pauseMs;
-      },
-      retryMs: () => pauseMs,
+      ...every(pauseMs, (signal) => this.#pass(rate, signal)),
       failed: ({ message }) => context.log.warn("data keys are wrapped anew later", { reason: message }),
     });
   }

@@ -1,5 +1,5 @@
 import { sameVersion, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
-import { assert, Task, toConcordError } from "@concord/runtime";
+import { assert, every, Task, toConcordError } from "@concord/runtime";
 import { scanBuckets } from "../bucket-row.ts";
 import { forgetBucket, isUnresolved, resolveBucket } from "../buckets.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -55,11 +55,7 @@ export class GarbageCollector {
     this.#task = new Task({
       ...options.context,
       name: "objects: garbage collection",
-      step: async () => {
-        await this.runOnce();
-        return intervalMs;
-      },
-      retryMs: () => intervalMs,
+      ...every(intervalMs, () => this.runOnce()),
       failed: ({ message }) => this.#context.log.warn("garbage collection did not end; it goes on later", { reason: message }),
     });
   }
