@@ -349,6 +349,10 @@ describe("policy: refused when it is put", () => {
     assert.equal(refusal(textOf({ ...ALLOW, Action: "s3:ListBucket", Resource: resources[1] })), "accepted");
   });
 
+  test("two statements with an empty Sid, as minio's mc writes them: accepted, since empty is none", () => {
+    assert.equal(refusal(textOf({ ...ALLOW, Sid: "" }, { ...ALLOW, Sid: "" })), "accepted");
+  });
+
   test("limits: at them accepted, above them refused", () => {
     const padded = (bytes: number): string =>
       textOf({ ...ALLOW, Sid: "" }).replace('"Sid":""', `"Sid":"${"s".repeat(bytes - textOf({ ...ALLOW, Sid: "" }).length)}"`);

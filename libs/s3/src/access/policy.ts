@@ -79,7 +79,8 @@ function readStatement(fields: JsonObject, bucket: string, isTenant: (name: stri
   checkFields(fields, STATEMENT_FIELDS);
   const { Sid: sid, Effect: effect, Condition: condition } = fields;
   if (sid !== undefined && (typeof sid !== "string" || sids.has(sid))) throw malformedPolicy("a Sid is no text, or there twice");
-  if (typeof sid === "string") sids.add(sid);
+  // An empty Sid is none: several statements may have it.
+  if (typeof sid === "string" && sid !== "") sids.add(sid);
   if (effect !== "Allow" && effect !== "Deny") throw malformedPolicy("an Effect is neither Allow nor Deny");
   const principals = readPrincipals(oneOf(fields, "Principal"), isTenant);
   if (effect === "Allow" && principals.not) throw malformedPolicy("NotPrincipal is known with Deny only");

@@ -4,6 +4,7 @@ import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { UnableHere, type Client } from "./clients/client.ts";
 import { COMPILED_CLIENTS } from "./clients/compiled-clients.ts";
+import { MC } from "./clients/mc-client.ts";
 import { PROGRAMS } from "./clients/programs.ts";
 import { PYTHON_CLIENTS } from "./clients/python-clients.ts";
 import { RECORD, recorded, type Recorded } from "./document.ts";
@@ -12,14 +13,14 @@ import { startGateway } from "./gateway-program.ts";
 const HELP = `npm run clients -- [--only NAME]... [--record]
 
 Runs awscli, boto3, s3cmd, pyarrow (the AWS SDK for C++), obstore (Rust), s5cmd (the AWS SDK for Go 1), two generations of the AWS SDK for
-JavaScript, minio-js, minio-go, the AWS SDK for Go 2, Hadoop's S3A (the AWS SDK for Java 2), rclone, restic and s3fs through an everyday script,
-each against a gateway of its own. rclone, restic and s3fs come from the system's packages, the others are downloaded and kept.
+JavaScript, minio-js, minio-go, the AWS SDK for Go 2, Hadoop's S3A (the AWS SDK for Java 2), mc, rclone, restic and s3fs through an everyday
+script, each against a gateway of its own. rclone, restic and s3fs come from the system's packages, the others are downloaded and kept.
 
   --only NAME  this client only; may be given several times
   --record     write what they used into testing/clients/src/s3/recorded.json
 `;
 
-const CLIENTS: readonly Client[] = [...PYTHON_CLIENTS, ...COMPILED_CLIENTS, ...PROGRAMS];
+const CLIENTS: readonly Client[] = [...PYTHON_CLIENTS, ...COMPILED_CLIENTS, MC, ...PROGRAMS];
 
 type Result =
   | { readonly kind: "worked"; readonly name: string; readonly operations: readonly string[] }
