@@ -20,13 +20,14 @@ export async function openObjectData(
   signal: AbortSignal,
 ): Promise<OpenObjectData> {
   const { environment, disk, dataDisk } = options;
-  const { checksum, failpoint, log } = environment;
+  const { checksum, random, failpoint, log } = environment;
   const { packBytesMax } = config;
   switch (config.objects) {
     case "filesystem":
       return new FilesystemObjectData({
         disk: dataDisk ?? disk,
         checksum,
+        random,
         combine: combineCrc32,
         failpoint,
         log,

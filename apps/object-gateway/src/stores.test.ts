@@ -27,7 +27,8 @@ async function folder(): Promise<string> {
 /** Blobs as files: a killed process leaves what the system has. */
 objectDataContract(test, async () => {
   const disk = nodeDisk(await folder());
-  const open = (): FilesystemObjectData => new FilesystemObjectData({ disk, checksum: nodeChecksum, failpoint: () => undefined });
+  const open = (): FilesystemObjectData =>
+    new FilesystemObjectData({ disk, checksum: nodeChecksum, random: nodeRandom, failpoint: () => undefined });
   return { data: open(), checksum: nodeChecksum, crash: async () => open(), damage: (oid, at) => damage(disk, oid, at) };
 });
 

@@ -1,12 +1,13 @@
 // Version 1 of the file that fences epochs whose folders are gone: every epoch below its number is closed.
 import { ByteReader, ByteWriter, corrupt } from "@concord/codec";
-import { ConcordError, type Checksum, type Disk, type DiskFile } from "@concord/runtime";
+import { ConcordError, toHex, type Checksum, type Disk, type DiskFile, type Random } from "@concord/runtime";
 import { withChecksum, withoutChecksum } from "./blob-format.ts";
 import { FLOOR_ATTEMPTS_MAX } from "./limits.ts";
 
 const FOLDER = "pieces/closed-below";
 const NAME = /^[0-9a-f]{8}$/;
-const DRAFT_NAME = /^draft-\d+$/;
+const DRAFT_NAME = /^draft-[0-9a-f]+$/;
+const DRAFT_NAME_BYTES = 8;
 const MAGIC = 0x434e4542;
 const FORMAT_VERSION = 1;
 
@@ -15,6 +16,8 @@ const nameOf = (epoch: number): string => epoch.toString(16).padStart(8, "0");
 export interface ClosedBelowOptions {
   readonly disk: Disk;
   readonly checksum: Checksum;
+  /** For names of drafts: no two processes write the same one. */
+  readonly random: Random;
   readonly failpoint: (name: string) => void;
   /** Names in a folder are durable, or the process ends (I5). */
   readonly sync: (folder: string) => Promise<void>;
@@ -87,16 +90,17 @@ export class ClosedBelow {
     if (!published) throw new ConcordError("STORE_FAILED", `${draft.path} was removed by another process`, { applied: "no" });
   }
 
-  /** One draft of a crash is in the place of the next. */
+  /**
+   * Removes the drafts of others, which ended or may draw another name. The name of ours is that of no other process: one whose draft is gone finds no
+   * file to rename, and never one that another writes.
+   */
   async #makeDraft(): Promise<{ readonly path: string; readonly file: DiskFile }> {
-    const { disk } = this.#options;
+    const { disk, random } = this.#options;
     for (const { name } of await disk.list(FOLDER)) if (DRAFT_NAME.test(name)) await disk.remove(`${FOLDER}/${name}`);
-    for (let ordinal = 0; ordinal < FLOOR_ATTEMPTS_MAX; ordinal += 1) {
-      const path = `${FOLDER}/draft-${ordinal}`;
-      const file = await disk.create(path);
-      if (file !== "exists") return { path, file };
-    }
-    throw new ConcordError("STORE_FAILED", `other processes write drafts in ${FOLDER}`, { applied: "no" });
+    const path = `${FOLDER}/draft-${toHex(random.bytes(DRAFT_NAME_BYTES))}`;
+    const file = await disk.create(path);
+    if (file === "exists") throw new ConcordError("STORE_FAILED", `another process writes ${path}`, { applied: "no" });
+    return { path, file };
   }
 
   async #readFile(name: string): Promise<number | undefined> {
@@ -117,8 +121,8 @@ export class ClosedBelow {
 }
 
 /** The number that holds on a disk; 0: none does. CORRUPT_DATA: it is damaged. Reads only. */
-export async function checkClosedBelow(disk: Disk, checksum: Checksum): Promise<number> {
-  return await new ClosedBelow({ disk, checksum, failpoint: () => undefined, sync: () => Promise.resolve() }).read();
+export async function checkClosedBelow(disk: Disk, checksum: Checksum, random: Random): Promise<number> {
+  return await new ClosedBelow({ disk, checksum, random, failpoint: () => undefined, sync: () => Promise.resolve() }).read();
 }
 
 export function encodeClosedBelow(epoch: number, checksum: Checksum): Uint8Array {

@@ -7,6 +7,7 @@ import { silentLog, type Disk, type DiskFile } from "@concord/runtime";
 import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 import { ROOM_PER_WAITING_BYTE } from "./limits.ts";
+import { random } from "./test/drawn.ts";
 
 const SEGMENT_BYTES = 4_000;
 const LENGTH = 1_000;
@@ -16,6 +17,7 @@ const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): Filesyst
   new FilesystemObjectData({
     disk,
     checksum,
+    random,
     failpoint: () => undefined,
     packBytesMax: LENGTH,
     segmentBytes: SEGMENT_BYTES,

@@ -1,5 +1,5 @@
 import { oidOf, parseOid, type Oid, type OidRange } from "@concord/ports";
-import { ConcordError, Rounds, toConcordError, type Checksum, type Disk, type Log } from "@concord/runtime";
+import { ConcordError, Rounds, toConcordError, type Checksum, type Disk, type Log, type Random } from "@concord/runtime";
 import { ClosedBelow } from "./closed-below.ts";
 import { KNOWN_FOLDERS_MAX, BLOBS_PER_FOLDER } from "./limits.ts";
 
@@ -49,6 +49,7 @@ export interface EpochFolder {
 export interface EpochFoldersOptions {
   readonly disk: Disk;
   readonly checksum: Checksum;
+  readonly random: Random;
   readonly failpoint: (name: string) => void;
   readonly log: Log;
   /** A sync failed, and only a process that reads the folders anew may trust them again (I5). */
@@ -80,9 +81,9 @@ export class EpochFolders {
   /** A file made in the open epoch before a look found it open: while its path is there, the epoch was not closed (I13). */
   readonly #witnesses = new Map<number, string>();
 
-  constructor({ disk, checksum, failpoint, log, onFailed }: EpochFoldersOptions) {
+  constructor({ disk, checksum, random, failpoint, log, onFailed }: EpochFoldersOptions) {
     this.#disk = disk;
-    this.#closedBelow = new ClosedBelow({ disk, checksum, failpoint, sync: (folder) => this.syncOrStop(folder) });
+    this.#closedBelow = new ClosedBelow({ disk, checksum, random, failpoint, sync: (folder) => this.syncOrStop(folder) });
     this.#log = log;
     this.#onFailed = onFailed;
   }

@@ -7,13 +7,14 @@ import { ConcordError, type Disk } from "@concord/runtime";
 import { decodeClosedBelow, encodeClosedBelow } from "./closed-below.ts";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 import { EPOCHS_SWEPT_MAX } from "./limits.ts";
+import { random } from "./test/drawn.ts";
 
 const DESCRIPTION = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const PACKED_BYTES = 100;
 const FILE_BYTES = 2_000;
 
 function dataOn(disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData {
-  return new FilesystemObjectData({ disk, checksum, failpoint: () => undefined, packBytesMax: 1_000, ...options });
+  return new FilesystemObjectData({ disk, checksum, random, failpoint: () => undefined, packBytesMax: 1_000, ...options });
 }
 
 async function store(data: FilesystemObjectData, oid: Oid, lengthBytes: number): Promise<void> {
@@ -188,6 +189,36 @@ test("release: a number that is lower than before, and one of a slow process: th
   for (const epoch of [1, 2, 3]) await isFenced(disk, epoch);
   assert.deepEqual(await dataOn(disk).epochs(), [3]);
   await dataOn(disk).releaseEpochs(2);
+  for (const epoch of [1, 2, 3]) await isFenced(disk, epoch);
+});
+
+test("release: of two processes at one time one ends as it begins to write: the other's number is whole, and no process is kept from starting", async () => {
+  const disk = new MemoryDisk();
+  for (const epoch of [1, 2, 3]) await dataOn(disk).closeEpoch(epoch);
+  let drafts = 0;
+  const slow = dataOn({
+    ...callsOf(disk),
+    rename: async (from, to) => {
+      if (to.includes("closed-below")) {
+        const killed = dataOn({
+          ...callsOf(disk),
+          create: async (path) => {
+            const file = await disk.create(path);
+            if (!path.includes("closed-below")) return file;
+            drafts += 1;
+            throw new Error("killed");
+          },
+        });
+        await killed.releaseEpochs(4).catch(() => undefined);
+      }
+      return await disk.rename(from, to);
+    },
+  });
+  await slow.releaseEpochs(2).catch(() => undefined);
+  assert.equal(drafts, 1);
+  assert.deepEqual((await dataOn(disk).epochs()).slice(-1), [3]);
+  await dataOn(disk).releaseEpochs(4);
+  assert.deepEqual(await floorOn(disk), ["00000004"]);
   for (const epoch of [1, 2, 3]) await isFenced(disk, epoch);
 });
 

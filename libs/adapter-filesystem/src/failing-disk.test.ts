@@ -5,6 +5,7 @@ import { MemoryDisk, referenceCrc32c as checksum } from "@concord/port-contracts
 import { oidOf, type Oid } from "@concord/ports";
 import { ConcordError, toConcordError, type Disk, type DiskFile } from "@concord/runtime";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
+import { random } from "./test/drawn.ts";
 
 const LENGTH = 1_000;
 const SEGMENT_BYTES = 4_000;
@@ -71,6 +72,7 @@ function dataOn({ disk }: FailingDisk, options: Partial<FilesystemOptions> = {})
   return new FilesystemObjectData({
     disk,
     checksum,
+    random,
     failpoint: () => undefined,
     packBytesMax: LENGTH,
     segmentBytes: SEGMENT_BYTES,

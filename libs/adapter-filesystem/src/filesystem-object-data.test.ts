@@ -14,11 +14,12 @@ import { oidOf, type Oid, type BlobDescription } from "@concord/ports";
 import { ConcordError, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { BLOCK_BYTES, HEADER_BYTES_MAX } from "./limits.ts";
+import { random } from "./test/drawn.ts";
 
 const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const dataOn = (disk: Disk): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, failpoint: (name) => void points.push(name) });
+  new FilesystemObjectData({ disk, checksum, random, failpoint: (name) => void points.push(name) });
 
 async function findPath(disk: Disk, oid: Oid): Promise<string> {
   for (const folder of ["pieces"])
@@ -266,6 +267,7 @@ test("[OGD8] seal: no folder can be synced: refused, and the process must end", 
   const data = new FilesystemObjectData({
     disk: changed(memory, { syncFolder: () => Promise.reject(new ConcordError("STORE_FAILED", "EIO")) }),
     checksum,
+    random,
     failpoint: () => undefined,
     onFailed: (cause) => failures.push(cause),
   });

@@ -1,6 +1,6 @@
 import { corrupt } from "@concord/codec";
 import { parseOid, type ObjectData, type Oid, type OidRange, type BlobDescription, type BlobState, type BlobWriter } from "@concord/ports";
-import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log } from "@concord/runtime";
+import { assert, ConcordError, silentLog, type Checksum, type Disk, type DiskFile, type Log, type Random } from "@concord/runtime";
 import type { CombineChecksums } from "./digest.ts";
 import { EpochFolders } from "./epoch-folders.ts";
 import { EpochSweep } from "./epoch-sweep.ts";
@@ -15,6 +15,8 @@ export interface FilesystemOptions {
   /** Blobs are in its folder "pieces". Several gateways may share it. */
   readonly disk: Disk;
   readonly checksum: Checksum;
+  /** Draws names that no other gateway of the folder uses. */
+  readonly random: Random;
   /** Of `checksum`: it spares a second look at each byte that is written. */
   readonly combine?: CombineChecksums;
   readonly failpoint: (name: string) => void;
@@ -53,8 +55,8 @@ export class FilesystemObjectData implements ObjectData {
     this.#options = options;
     this.#packBytesMax = options.packBytesMax ?? 0;
     assert(this.#packBytesMax >= 0 && this.#packBytesMax <= PACK_BYTES_MAX, `packBytesMax is at most ${PACK_BYTES_MAX}`);
-    const { disk, checksum, failpoint, log = silentLog, onFailed = () => undefined } = options;
-    this.#folders = new EpochFolders({ disk, checksum, failpoint, log, onFailed });
+    const { disk, checksum, random, failpoint, log = silentLog, onFailed = () => undefined } = options;
+    this.#folders = new EpochFolders({ disk, checksum, random, failpoint, log, onFailed });
     this.#sweep = new EpochSweep({ disk, folders: this.#folders, failpoint, log });
     this.#budget = new PackBudget(options.packBufferBytesMax ?? PACK_BUFFER_BYTES_MAX);
   }

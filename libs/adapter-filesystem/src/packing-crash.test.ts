@@ -6,6 +6,7 @@ import { MemoryDisk, referenceCrc32c as checksum, type CrashChooser } from "@con
 import { oidOf, parseOid, type Oid } from "@concord/ports";
 import { ConcordError, type Disk, type DiskFile } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
+import { random } from "./test/drawn.ts";
 
 const POINTS = [
   "segment:appended",
@@ -42,6 +43,7 @@ class Process {
     this.data = new FilesystemObjectData({
       disk: this.#mortal(disk),
       checksum,
+      random,
       failpoint,
       packBytesMax: 1_000,
       segmentBytes: SEGMENT_BYTES,

@@ -13,11 +13,19 @@ import { ConcordError, silentLog, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData, type FilesystemOptions } from "./filesystem-object-data.ts";
 import { BLOBS_PER_FOLDER, PACK_BYTES_MAX } from "./limits.ts";
 import { NEEDLE_PREFIX_BYTES } from "./needle-format.ts";
+import { random } from "./test/drawn.ts";
 
 const DESCRIPTION: BlobDescription = { bucket: "b", key: "k", part: undefined, guid: 7n };
 const points: string[] = [];
 const packing = (disk: Disk, options: Partial<FilesystemOptions> = {}): FilesystemObjectData =>
-  new FilesystemObjectData({ disk, checksum, failpoint: (name) => void points.push(name), packBytesMax: PACK_BYTES_MAX, ...options });
+  new FilesystemObjectData({
+    disk,
+    checksum,
+    random,
+    failpoint: (name) => void points.push(name),
+    packBytesMax: PACK_BYTES_MAX,
+    ...options,
+  });
 
 /** The segment that holds a needle of the blob, and where its data begins. */
 async function findData(disk: MemoryDisk, oid: Oid): Promise<{ path: string; at: number }> {

@@ -6,6 +6,7 @@ import { oidOf } from "@concord/ports";
 import { ConcordError, toHex, type Disk } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { decodeSegmentIndex, encodeSegmentIndex } from "./needle-format.ts";
+import { random } from "./test/drawn.ts";
 
 const COUNT = 200;
 const INDEX = "pieces/00000001.closed/packed/index-00000000";
@@ -34,7 +35,7 @@ function counting(disk: MemoryDisk): { readonly data: FilesystemObjectData; read
       });
     },
   };
-  const data = new FilesystemObjectData({ disk: counted, checksum, failpoint: () => undefined, packBytesMax: 1000 });
+  const data = new FilesystemObjectData({ disk: counted, checksum, random, failpoint: () => undefined, packBytesMax: 1000 });
   return { data, reads: () => reads };
 }
 

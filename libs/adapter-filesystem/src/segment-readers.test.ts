@@ -7,6 +7,7 @@ import { ConcordError, type Disk, type DiskFile } from "@concord/runtime";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { PACK_BYTES_MAX } from "./limits.ts";
 import { SegmentReaders } from "./segment-readers.ts";
+import { random } from "./test/drawn.ts";
 
 const BLOBS = 100;
 const isSegment = (path: string): boolean => path.includes("/seg-");
@@ -49,7 +50,7 @@ class CountedDisk {
 }
 
 async function packed(counted: CountedDisk): Promise<{ readonly data: FilesystemObjectData; readonly oids: readonly Oid[] }> {
-  const data = new FilesystemObjectData({ disk: counted.disk, checksum, failpoint: () => undefined, packBytesMax: PACK_BYTES_MAX });
+  const data = new FilesystemObjectData({ disk: counted.disk, checksum, random, failpoint: () => undefined, packBytesMax: PACK_BYTES_MAX });
   const oids = Array.from({ length: BLOBS }, (_, sequence) => oidOf(1, sequence));
   for (const oid of oids) {
     const writer = await data.create(oid, { bucket: "b", key: oid, part: undefined, guid: 7n });

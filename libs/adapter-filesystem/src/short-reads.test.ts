@@ -7,6 +7,7 @@ import { oidOf } from "@concord/ports";
 import { FilesystemObjectData } from "./filesystem-object-data.ts";
 import { LIKELY_TRAILER_BYTES, SHORT_READ_BYTES_MAX, SHORT_READS_BYTES_MAX, SHORT_READS_GAP_BYTES_MAX } from "./limits.ts";
 import { ShortReads } from "./short-reads.ts";
+import { random } from "./test/drawn.ts";
 
 /** Byte n is n % 251: what is read of it. */
 class Bytes {
@@ -127,7 +128,7 @@ for (const [situation, keyBytes, readsMax] of [
       if (kind === "read") reads += 1;
       return act();
     });
-    const data = new FilesystemObjectData({ disk, checksum: crc32, failpoint: () => undefined, packBytesMax: 64 * 1024 });
+    const data = new FilesystemObjectData({ disk, checksum: crc32, random, failpoint: () => undefined, packBytesMax: 64 * 1024 });
     const oids = Array.from({ length: 64 }, (_, sequence) => oidOf(1, sequence));
     const description = { bucket: "photos", key: "k".repeat(keyBytes), part: undefined, guid: 1n };
     for (const oid of oids) {

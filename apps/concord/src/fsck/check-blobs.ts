@@ -1,7 +1,7 @@
 // `concord fsck --blobs`: every byte of the data of objects against its checksums. Reads only.
 import { dirname } from "node:path";
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
-import { nodeChecksum, nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
 import { parseOid, type BlobDescription, type Oid } from "@concord/ports";
 import { ConcordError, silentLog, type Log } from "@concord/runtime";
 import type { Damage, Print } from "./damage.ts";
@@ -23,7 +23,7 @@ export async function checkBlobs(where: string, print: Print): Promise<readonly 
   const found: Damage[] = [];
   const report = (what: string): void => void found.push({ where, holding: "object-data", what });
   const log: Log = { ...silentLog, error: (message, fields = {}) => report(`${message} ${JSON.stringify(fields)}`) };
-  const data = new FilesystemObjectData({ disk, checksum: nodeChecksum, failpoint: () => undefined, log });
+  const data = new FilesystemObjectData({ disk, checksum: nodeChecksum, random: nodeRandom, failpoint: () => undefined, log });
   let [blobs, bytes, open] = [0, 0, 0];
   try {
     for await (const oid of oidsOf(data)) {

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { GetObjectCommand, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import { FilesystemObjectData } from "@concord/adapter-filesystem";
-import { nodeChecksum, nodeDisk } from "@concord/adapter-node-runtime";
+import { nodeChecksum, nodeDisk, nodeRandom } from "@concord/adapter-node-runtime";
 import { connect } from "@concord/client";
 import { startConcord } from "../index.ts";
 import { KILLED_CONFIG, makeKilledNode } from "../test/killed-node.ts";
@@ -91,7 +91,7 @@ test("fsck: the file of closed epochs: named, and found when a bit of it is flip
   const folder = await copied();
   const disk = nodeDisk(join(folder, "objects"));
   const release = async (): Promise<void> => {
-    const data = new FilesystemObjectData({ disk, checksum: nodeChecksum, failpoint: () => undefined });
+    const data = new FilesystemObjectData({ disk, checksum: nodeChecksum, random: nodeRandom, failpoint: () => undefined });
     await data.closeEpoch(1);
     await data.releaseEpochs(2);
     await data.close();

@@ -104,7 +104,6 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     name: "get-does-not-look-again",
     about: "A read that finds the head, and its body gone, does not look at the head again: an overwrite between the two answers 500.",
     scenario: "object",
-    notFoundYet: true,
     edits: [
       {
         file: "libs/objects/src/get-object.ts",
@@ -176,7 +175,6 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     name: "garbage-forgotten-after-an-error",
     about: "A GC entry whose blobs could not be removed goes all the same: they leak (OGD10).",
     scenario: "object",
-    notFoundYet: true,
     edits: [
       {
         file: COLLECTOR,

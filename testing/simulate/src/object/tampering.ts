@@ -28,12 +28,12 @@ export interface TamperOptions {
 /** The keys of which a blob is another one now. Blobs that share files are left. */
 export async function tamper({ world, env, disk, keys }: TamperOptions): Promise<ReadonlySet<string>> {
   const random = world.random("tampering");
-  const { checksum } = env;
+  const { checksum, random: drawn } = env;
   world.sharedDisk(SCRATCH, []);
   const scratchDisk = world.filesOn(SCRATCH);
   const failpoint = (): void => undefined;
-  const data = new FilesystemObjectData({ disk, checksum, failpoint });
-  const scratch = new FilesystemObjectData({ disk: scratchDisk, checksum, failpoint });
+  const data = new FilesystemObjectData({ disk, checksum, random: drawn, failpoint });
+  const scratch = new FilesystemObjectData({ disk: scratchDisk, checksum, random: drawn, failpoint });
   const blobs = await storedBlobs(data, disk, keys);
   const tampered = new Set<string>();
   for (const blob of blobs.slice(0, TAMPERED_MAX)) {

@@ -509,7 +509,8 @@ async function compareData(run: Run): Promise<boolean> {
 
 /** What a fresh look at the disk shows, without any gateway. */
 async function countBlobs({ cluster: { world }, gateways, admin }: Run): Promise<number> {
-  const data = new FilesystemObjectData({ disk: gateways.files(), checksum: admin.checksum, failpoint: () => undefined });
+  const { checksum, random } = admin;
+  const data = new FilesystemObjectData({ disk: gateways.files(), checksum, random, failpoint: () => undefined });
   let blobs = 0;
   for (const epoch of await data.epochs()) {
     const oids = await data.list({ epoch, fromSequence: 0, limit: PIECES_MAX });
