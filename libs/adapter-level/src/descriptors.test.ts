@@ -2,10 +2,11 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { statSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { copyAtOneMoment } from "./test/copy-at-one-moment.ts";
 import { openLevel } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-level-descriptors-"));
@@ -78,7 +79,7 @@ test("flush: LevelDB cannot make its next log and does not report it: opened aga
   const next = 1 + Math.max(...(await readdir(folder)).map((name) => Number(/\d+/.exec(name)?.[0] ?? 0)));
   await mkdir(join(folder, `${String(next).padStart(6, "0")}.log`));
   await store.flush();
-  await cp(folder, `${folder}-copy`, { recursive: true, filter: (path) => !path.endsWith(".log") });
+  await copyAtOneMoment(folder, `${folder}-copy`, (path) => !path.endsWith(".log"));
   await store.close();
   const copy = await openLevel(`${folder}-copy`);
   assert.equal((await copy.range({ from: key(0), to: key(9), limit: 9 })).length, 1);

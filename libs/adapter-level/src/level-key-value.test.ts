@@ -2,13 +2,14 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
-import { cp, mkdtemp, open as openFile, readdir, readFile, readlink, rm, truncate, writeFile, type FileHandle } from "node:fs/promises";
+import { mkdtemp, open as openFile, readdir, readFile, readlink, rm, truncate, writeFile, type FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { backingStoreContract, type BackingStoreSubject } from "@concord/port-contracts";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError } from "@concord/runtime";
+import { copyAtOneMoment } from "./test/copy-at-one-moment.ts";
 import { openLevel } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-level-"));
@@ -36,7 +37,7 @@ async function subject(): Promise<BackingStoreSubject> {
       return open(folder);
     },
     async crash() {
-      await cp(folder, `${folder}-crashed`, { recursive: true });
+      await copyAtOneMoment(folder, `${folder}-crashed`);
       return open(`${folder}-crashed`);
     },
   };
@@ -207,7 +208,7 @@ test("evidence: opened twice since, a byte of the manifest is another, its end i
   ];
   for (const [nth, { harm, holds }] of harms.entries()) {
     const copy = join(root, `evidence-${nth}`);
-    await cp(folder, copy, { recursive: true });
+    await copyAtOneMoment(folder, copy);
     await harm(copy);
     const found: (boolean | string)[] = [];
     for (let opening = 0; opening < 2; opening += 1) {

@@ -1,11 +1,11 @@
 // A process with a low limit of open files and a store: takes all descriptors in the named situation and prints what the store answers.
 import { closeSync, openSync, readdirSync, rmSync } from "node:fs";
-import { cp } from "node:fs/promises";
 import { devNull } from "node:os";
 import { join } from "node:path";
 import type { BackingStore } from "@concord/ports";
 import { DescriptorReserve, type Clock } from "@concord/runtime";
 import { openLevel } from "../index.ts";
+import { copyAtOneMoment } from "./copy-at-one-moment.ts";
 
 const [situation, root] = process.argv.slice(2) as [string, string];
 const folder = join(root, "store");
@@ -83,7 +83,7 @@ async function outcome(answer: Promise<unknown>): Promise<string> {
 /** Rows of a copy without logs, which is what a power cut may leave. */
 async function rowsOnDisk(): Promise<number> {
   const copy = join(root, "copy");
-  await cp(folder, copy, { recursive: true, filter: (path) => !path.endsWith(".log") });
+  await copyAtOneMoment(folder, copy, (path) => !path.endsWith(".log"));
   const store = await openLevel(copy, reserve);
   const rows = await store.range(ALL);
   await store.close();

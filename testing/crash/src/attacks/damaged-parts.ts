@@ -10,6 +10,9 @@ import type { Served } from "./bystanders.ts";
 
 const PROGRAM = fileURLToPath(import.meta.resolve("@concord/concord/main"));
 const LOOK_MS = 100;
+const JOURNAL_HEADER_BYTES = 64;
+/** One message falls into each of four partitions with one chance of four. */
+const ROUNDS_MAX = 100;
 const OUT_MS_MAX = 120_000;
 
 interface Harm {
@@ -17,6 +20,8 @@ interface Harm {
   /** Files below the node's folder, in all of which a bit is flipped. */
   readonly files: RegExp;
   readonly at: (bytes: Buffer) => number;
+  /** Records of messages are in it only once some fell into its partition. */
+  readonly isJournal?: boolean;
 }
 
 interface Case {
@@ -50,7 +55,7 @@ const JOURNAL_OF_OBJECTS: Case = {
 const OUTPUT_BESIDE_ROWS: Case = {
   harms: [
     TABLES_OF_ROWS,
-    { what: "the output of partition 0", files: /^messages\/log\/partition-0000\/output\/[^/]+\.journal$/, at: inHeader },
+    { what: "the output of partition 0", files: /^messages\/log\/partition-0000\/output\/[^/]+\.journal$/, at: inHeader, isJournal: true },
   ],
   part: "storage",
   refused: /partition 0 /,
@@ -100,7 +105,14 @@ const CASES: readonly Case[] = [
     out: ["dedup-worker"],
   },
   {
-    harms: [{ what: "the output of every partition", files: /^messages\/log\/partition-\d+\/output\/[^/]+\.journal$/, at: inHeader }],
+    harms: [
+      {
+        what: "the output of every partition",
+        files: /^messages\/log\/partition-\d+\/output\/[^/]+\.journal$/,
+        at: inHeader,
+        isJournal: true,
+      },
+    ],
     out: ["dedup-worker"],
   },
 ];
@@ -119,6 +131,21 @@ function harm(target: Target, { what, files, at }: Harm): () => void {
     writeFileSync(path, damaged);
   }
   return () => sound.forEach(({ path, bytes }) => writeFileSync(path, bytes));
+}
+
+/** Serves until each of the files holds a record: a journal that has none is made anew, which is no damage. */
+async function fill(target: Target, { what, files }: Harm): Promise<void> {
+  const folder = target.dataFolder(target.name);
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => files.test(name));
+    const hasRecord = (name: string): boolean =>
+      readFileSync(join(folder, name))
+        .subarray(JOURNAL_HEADER_BYTES)
+        .some((byte) => byte !== 0);
+    if (names.length > 0 && names.every(hasRecord)) return;
+    await target.serves(`before ${what} is damaged`);
+  }
+  target.fail(`after ${ROUNDS_MAX} messages ${what} holds no record`);
 }
 
 async function page({ adminAddress }: Target, path: string): Promise<string> {
@@ -152,6 +179,7 @@ async function repair(target: Target, flags: readonly string[]): Promise<{ reado
 
 async function attackOne(target: Target, one: Case): Promise<void> {
   const what = one.harms.map((each) => each.what).join(", ");
+  for (const each of one.harms) if (each.isJournal === true) await fill(target, each);
   await target.stop();
   const putBack = one.harms.map((each) => harm(target, each));
   target.constellation.process(target.name).spawn();
