@@ -6,6 +6,7 @@ export const WAYS = ["insert", "update", "delete", "delete + insert", "Execute",
 export const TABLED: Readonly<Record<string, RegExp>> = {
   "docs/design/transactions.md": /^TXD?\d/,
   "docs/design/unified.md": /^UN\d/,
+  "docs/design/logged-batches.md": /^LBD?\d/,
 };
 
 export interface NamedTest {

@@ -69,6 +69,8 @@ export interface UnreadableBatch {
 export interface PendingLimits {
   readonly entries: number;
   readonly bytes: number;
+  /** Bytes of entries whose merge is kept ready in memory; for more, the stored entry is read again. Default PREPARED_BYTES_MAX. */
+  readonly preparedBytes?: number;
 }
 
 export interface BatchLogOptions {
@@ -96,6 +98,7 @@ export class BatchLog {
   readonly #clock: Clock;
   readonly #forgotten: ForgottenDeletions;
   readonly #limits: PendingLimits;
+  readonly #preparedBytesMax: number;
   readonly #onRow: OnRow | undefined;
   readonly #onSuperseded: (coordinator: string) => void;
   readonly #pending = new RotatingMap<TimeId, HeldBatch>();
@@ -113,6 +116,7 @@ export class BatchLog {
     options: BatchLogOptions = {},
   ) {
     this.#limits = options.limits ?? PENDING_LIMITS;
+    this.#preparedBytesMax = this.#limits.preparedBytes ?? PREPARED_BYTES_MAX;
     this.#onRow = options.onRow;
     this.#onSuperseded = options.onSuperseded ?? (() => undefined);
     this.#checksum = checksum;
@@ -379,10 +383,10 @@ export class BatchLog {
     assert(summary.state.kind === "undecided", "I5: what is held is undecided at first, after a restart too");
     this.#pending.set(summary.id, summary);
     const { rows } = summary.state;
-    if (this.#preparedBytes + summary.bytes > PREPARED_BYTES_MAX)
+    if (this.#preparedBytes + summary.bytes > this.#preparedBytesMax)
       summary.state = { kind: "undecided", rows: { ...rows, prepared: undefined } };
     else this.#preparedBytes += summary.bytes;
-    assert(this.#preparedBytes <= PREPARED_BYTES_MAX, "what is kept ready is bounded");
+    assert(this.#preparedBytes <= this.#preparedBytesMax, "what is kept ready is bounded");
     this.#undecided.add(summary, rows.names);
     this.#bytes += summary.bytes;
   }

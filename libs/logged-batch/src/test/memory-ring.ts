@@ -113,6 +113,8 @@ export class MemoryNode {
   /** What its disk takes of entries and rows, one write behind the other; it is busy until then. */
   diskBytesPerMs = Number.POSITIVE_INFINITY;
   busyUntilMs = 0;
+  /** Wall clock of this node ahead of the others'. */
+  aheadMs = 0;
   /** Deletions up to this one, which the test says. */
   readonly forgotten = { newestUs: TIMESTAMP_ZERO };
   store = new MemoryKeyValue();
@@ -198,7 +200,8 @@ export class MemoryRing {
     if (node.process !== undefined) return;
     const life = { alive: true };
     const runner = this.#runner(node, life);
-    const batchLog = await openBatchLog(node.store, checksum, this.clock, node.forgotten, {
+    const clock = this.#clockOf(node);
+    const batchLog = await openBatchLog(node.store, checksum, clock, node.forgotten, {
       limits: this.pendingMax,
       onSuperseded: (coordinator) => void (coordinator === node.name && this.observed.metrics.count("batch_superseded_total", 1)),
     });
@@ -211,7 +214,7 @@ export class MemoryRing {
       ring,
       batchLog,
       checksum,
-      drawTimestampUs: () => this.#draw(),
+      drawTimestampUs: () => this.#draw(clock),
       forgotten: node.forgotten,
     });
     const options = { ring, batchLog, runner, checksum, graceMs: GRACE_MS, intervalMs: INTERVAL_MS, gcGraceMs: this.gcGraceMs };
@@ -221,7 +224,7 @@ export class MemoryRing {
     const delivery = new HintDelivery({
       hints,
       peers,
-      clock: this.clock,
+      clock,
       timeoutMs: WRITE_TIMEOUT_MS,
       gcGraceMs: this.hintGraceMs,
       ...observed,
@@ -231,13 +234,18 @@ export class MemoryRing {
   }
 
   /** What a reader finds in a partition's row at a node: "none", "waits" for a batch to be decided, or the value. */
-  async read(at: number, partition: string): Promise<string> {
+  read(at: number, partition: string): Promise<string> {
+    return this.readAs(at, partition, (image) => valueOf(image) ?? "none");
+  }
+
+  /** The same of the row as `shown`. */
+  async readAs(at: number, partition: string, shown: (image: RowImage | undefined) => string): Promise<string> {
     let found = "waits";
     const key = encodeRowKey({ table: "photos", partition: [text(partition)], clustering: [] });
     void this.process(at)
       .rows.readRows([key], 1000, [])
       .then(
-        ([image]) => (found = valueOf(image!.length === 0 ? undefined : decodeImage(image!)) ?? "none"),
+        ([image]) => (found = shown(image!.length === 0 ? undefined : decodeImage(image!))),
         (thrown: unknown) => (found = thrown instanceof ConcordError ? thrown.code : String(thrown)),
       );
     await settle();
@@ -265,8 +273,19 @@ export class MemoryRing {
 
   #seed = 42;
 
-  #draw(): TimestampUs {
-    const nowUs = this.clock.nowUs();
+  #clockOf(node: MemoryNode): Clock {
+    const { clock } = this;
+    return {
+      nowMs: () => clock.nowMs() + node.aheadMs,
+      nowUs: () => clock.nowUs() + 1000n * BigInt(node.aheadMs),
+      monotonicMs: () => clock.monotonicMs(),
+      setTimer: (delayMs, action) => clock.setTimer(delayMs, action),
+      defer: (action) => clock.defer(action),
+    };
+  }
+
+  #draw(clock: Clock): TimestampUs {
+    const nowUs = clock.nowUs();
     this.#lastUs = nowUs > this.#lastUs ? timestampUsOf(nowUs) : plusUs(this.#lastUs, 2n);
     return this.#lastUs;
   }
@@ -349,7 +368,8 @@ export class MemoryRing {
       if (life.alive) this.onFailpoint(self.name, name);
     };
     const hint: BatchRing["hint"] = (node, createdMs, mutations) => hints.add(node, createdMs, mutations);
-    return { self: self.name, nodes, clock: this.clock, writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, checkSizes: this.checkSizes, hint };
+    const { checkSizes } = this;
+    return { self: self.name, nodes, clock: this.#clockOf(self), writeTimeoutMs: WRITE_TIMEOUT_MS, failpoint, checkSizes, hint };
   }
 
   /** Resolves when the node's disk has taken so much, behind what came before. */
