@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { importsOf } from "./imports.ts";
+import { nonNullIn } from "./non-null.ts";
 import { projectViolations, workspaceViolations } from "./rules.ts";
 import { readWorkspace } from "./workspace.ts";
 
@@ -273,6 +274,15 @@ describe("boundaries", () => {
     });
   }
 
+  test("boundaries: non-null assertions beyond the table's number: refused, with the files that have most; those of tests do not count", () => {
+    const one = "export const a = (b: { c?: string }): number => b.c!.length;\n";
+    seed({ files: { "apps/proxy/src/a.ts": `${one}${one}`, "apps/proxy/src/b.ts": one, "libs/locks/src/c.test.ts": one } });
+    const workspace = readWorkspace(folder);
+    const broken = workspace.projects.flatMap((project) => projectViolations(workspace, project)).filter(({ rule }) => rule === "non-null");
+    const message = "3 non-null assertions (`!`), at most 0; most in src/a.ts (2), src/b.ts (1)";
+    assert.deepEqual(broken, [{ rule: "non-null", where: "apps/proxy", message }]);
+  });
+
   test("boundaries: run by Nx with an empty cache, then with a filled one: the seeded violation is caught both times", () => {
     const undeclared = { files: { "apps/proxy/src/a.ts": imports("@concord/locks") } };
     seed({});
@@ -305,3 +315,19 @@ test("imports: every form: found once", () => {
   const source = `import a from "a";\nimport { b,\n  type c } from 'b';\nimport * as d from "d";\nimport "e";\nexport * from "f";\nexport type { G } from "g";\nimport type H from "h";\nlet i: ${IMPORT}("i").I;\nawait ${IMPORT}("j");\nrequire("k");\nimport "e";\n`;
   assert.deepEqual(importsOf(source).sort(), ["a", "b", "d", "e", "f", "g", "h", "i", "j", "k"]);
 });
+
+const NON_NULL: Readonly<Record<string, number>> = {
+  "a!.b": 1,
+  "a[0]![1]!(c!, d()!);": 4,
+  "  #field!: string;": 1,
+  "b = c! - d!;": 2,
+  "`${a!}`": 1,
+  "!a && b !== c && d != e && !(f)": 0,
+  "a !== b": 0,
+  '"say it!" // a!.b': 0,
+  "/** a!.b */": 0,
+};
+for (const [source, count] of Object.entries(NON_NULL))
+  test(`non-null: ${source}: ${count}`, () => {
+    assert.equal(nonNullIn(source), count);
+  });

@@ -2,6 +2,7 @@
 import { builtinModules } from "node:module";
 import { posix } from "node:path";
 import { circlesOf } from "./circles.ts";
+import { NON_NULL_MAX } from "./non-null.ts";
 import { isTestPath, type Project, type SourceFile, type Workspace } from "./workspace.ts";
 
 export interface Violation {
@@ -68,6 +69,7 @@ export function projectViolations(workspace: Workspace, project: Project): Viola
     ...dependencyViolations(workspace, project, layer),
     ...project.files.flatMap((file) => fileViolations(workspace, project, layer, file)),
     ...circleViolations(project),
+    ...nonNullViolations(project),
   ];
 }
 
@@ -110,6 +112,17 @@ function circleViolations(project: Project): Violation[] {
     where: `${project.root}/${circle[0]!}`,
     message: `imports itself: ${[...circle, circle[0]!].join(" -> ")}; move what both need to a file below them`,
   }));
+}
+
+/** A ratchet: the table in non-null.ts is lowered, never raised. */
+function nonNullViolations({ root, files }: Project): Violation[] {
+  const max = NON_NULL_MAX[root] ?? 0;
+  const counted = files.filter(({ isTest, nonNull }) => !isTest && nonNull > 0);
+  const sum = counted.reduce((total, { nonNull }) => total + nonNull, 0);
+  if (sum <= max) return [];
+  const most = counted.toSorted((a, b) => b.nonNull - a.nonNull).slice(0, 5);
+  const message = `${sum} non-null assertions (\`!\`), at most ${max}; most in ${most.map(({ path, nonNull }) => `${path} (${nonNull})`).join(", ")}`;
+  return [{ rule: "non-null", where: root, message }];
 }
 
 /** At most one violation per import: the first rule it breaks. */

@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { importsOf, protoImports } from "./imports.ts";
+import { nonNullIn } from "./non-null.ts";
 
 /** One source file and what it imports, as written. */
 export interface SourceFile {
@@ -8,6 +9,8 @@ export interface SourceFile {
   readonly path: string;
   readonly isTest: boolean;
   readonly imports: readonly string[];
+  /** How many non-null assertions it has. */
+  readonly nonNull: number;
 }
 
 export interface Project {
@@ -93,7 +96,9 @@ function readSources(folder: string): SourceFile[] {
   const own = paths.filter((path) => !inside.some((project) => path.startsWith(project)));
   return own.map((path) => {
     const text = readFileSync(join(folder, path), "utf8");
-    return { path, isTest: isTestPath(path), imports: path.endsWith(".proto") ? protoImports(text) : importsOf(text) };
+    const isProto = path.endsWith(".proto");
+    const imports = isProto ? protoImports(text) : importsOf(text);
+    return { path, isTest: isTestPath(path), imports, nonNull: isProto ? 0 : nonNullIn(text) };
   });
 }
 
