@@ -14,8 +14,8 @@ import { patternOf, sampleOf, samplesIn } from "./sample.ts";
 const CLONE = resolve(import.meta.dirname, "../../..");
 const OLDEST_MAJOR = 20;
 const README = samplesIn(readFileSync(join(CLONE, "README.md"), "utf8"));
-const QUEUE = sampleOf(readFileSync(join(CLONE, "libs/client/README.md"), "utf8"), "Natural queues");
-const SAMPLES = [...README.samples, QUEUE];
+const CLIENT = readFileSync(join(CLONE, "libs/client/README.md"), "utf8");
+const SAMPLES = [...README.samples, ...["Conditions", "Natural queues"].map((title) => sampleOf(CLIENT, title))];
 
 /** The `node` that a stranger's shell finds. */
 function systemNode(): string {

@@ -7,8 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { CreateBucketCommand, GetObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
-import { connect } from "@concord/client";
-import { ACCESS_KEY } from "./memory-node.ts";
+import { nodeClock, nodeRandom } from "@concord/adapter-node-runtime";
+import { connect, type ConcordClient } from "@concord/client";
+import { TransactionService } from "@concord/protos-txn";
+import { callUnary } from "@concord/rpc";
+import { newTimeId, timeIdToBytes } from "@concord/runtime";
+import { ACCESS_KEY, network } from "./memory-node.ts";
 import { ended, Processes } from "./process.ts";
 import { visit, where } from "./visits.ts";
 
@@ -73,6 +77,64 @@ test("[TXC1] [TXC2] [TX27] transactions: committed, read outside of them, the pr
   assert.equal(await visit(again, PATIENT), 6);
   assert.equal((await again.read<{ visits: number }>("visits", where.key))?.visits, 6);
   again.close();
+  assert.equal(await ended(second.child, "SIGTERM"), 0);
+});
+
+const RACERS = 8;
+const ROUNDS = 5;
+const raiseTo = (visits: number): string => `UPDATE visits SET visits = ${visits} WHERE page = '/race' IF visits = ${visits - 1}`;
+
+/** The same step by several clients at once: one is applied, each other gets the row as it then was. */
+async function raceTo(clients: readonly ConcordClient[], visits: number): Promise<void> {
+  const answers = await Promise.all(clients.map((db) => db.executeIf(raiseTo(visits), [], PATIENT)));
+  const refused = answers.filter((answer) => !answer.applied);
+  assert.equal(refused.length, clients.length - 1, `exactly one raised it to ${visits}`);
+  for (const { failed } of refused) assert.deepEqual(failed[0]!.row?.["visits"], visits);
+}
+
+test("[UN20] conditions: clients execute the same compare-and-set at once: one of them is applied, the others get the row it wrote", async () => {
+  const { child, address } = await processes.start(args("race"));
+  const at = { coordinators: [address], dedupWorker: address, timeoutMs: PATIENT.timeoutMs };
+  const clients = await Promise.all(Array.from({ length: RACERS }, () => connect(at)));
+  const [db] = clients;
+  await db!.createTables(["CREATE TABLE IF NOT EXISTS visits (page text PRIMARY KEY, visits int)"]);
+  const first = "INSERT INTO visits (page, visits) VALUES ('/race', 0) IF NOT EXISTS";
+  const begun = await Promise.all(clients.map((one) => one.executeIf(first, [], PATIENT)));
+  assert.equal(begun.filter(({ applied }) => applied).length, 1);
+  for (let visits = 1; visits <= ROUNDS; visits += 1) await raceTo(clients, visits);
+  assert.equal((await db!.read<{ visits: number }>("visits", { page: "/race" }))?.visits, ROUNDS);
+  for (const one of clients) one.close();
+  assert.equal(await ended(child, "SIGTERM"), 0);
+});
+
+test("[UN20] conditions: the replies of an applied and a refused Execute are lost, the process is killed: the next one answers both as before", async () => {
+  const execute = (
+    address: string,
+    transactionId: Uint8Array,
+    text: string,
+  ): Promise<{ readonly token: unknown; readonly failed: unknown }> =>
+    callUnary(network().connect(address), TransactionService.methods.Execute, { transactionId, statement: { text } }, PATIENT);
+  const newId = (): Uint8Array => timeIdToBytes(newTimeId(nodeClock, nodeRandom));
+  const [applied, refused] = [newId(), newId()];
+  const first = await processes.start(args("lost-a"));
+  const made = await execute(first.address, newId(), "INSERT INTO visits (page, visits) VALUES ('/lost', 1) IF NOT EXISTS");
+  assert.notEqual(made.token, null);
+  const [toTwo, fromSeven] = [
+    "UPDATE visits SET visits = 2 WHERE page = '/lost' IF visits = 1",
+    "UPDATE visits SET visits = 8 WHERE page = '/lost' IF visits = 7",
+  ];
+  const raised = await execute(first.address, applied, toTwo);
+  const answer = await execute(first.address, refused, fromSeven);
+  assert.deepEqual([raised.token === null, answer.token === null], [false, true]);
+  // The refused one would hold now: its copy must not be applied.
+  await execute(first.address, newId(), "UPDATE visits SET visits = 7 WHERE page = '/lost' IF visits = 2");
+  await ended(first.child, "SIGKILL");
+  const second = await processes.start(args("lost-b"));
+  assert.deepEqual(await execute(second.address, refused, fromSeven), answer);
+  assert.deepEqual((await execute(second.address, applied, toTwo)).token, raised.token);
+  const db = await connect({ coordinators: [second.address], dedupWorker: second.address, timeoutMs: PATIENT.timeoutMs });
+  assert.equal((await db.read<{ visits: number }>("visits", { page: "/lost" }))?.visits, 7, "neither copy was applied");
+  db.close();
   assert.equal(await ended(second.child, "SIGTERM"), 0);
 });
 
