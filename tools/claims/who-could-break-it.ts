@@ -7,6 +7,7 @@ export const TABLED: Readonly<Record<string, RegExp>> = {
   "docs/design/transactions.md": /^TXD?\d/,
   "docs/design/unified.md": /^UN\d/,
   "docs/design/logged-batches.md": /^LBD?\d/,
+  "docs/design/messages.md": /^DDD?\d/,
 };
 
 export interface NamedTest {
