@@ -1,4 +1,4 @@
-import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend } from "@concord/ports";
+import type { Batches, GroupLog, ObjectMetadata, RowStore, StorageBackend, WriteMark } from "@concord/ports";
 import { assert, ConcordError, StartWaits, type Environment, type TimestampUs } from "@concord/runtime";
 import { batchlogCopies, checkBatchlogCopies } from "./batchlog-copies.ts";
 import { cassandraBatches } from "./cassandra-batches.ts";
@@ -7,6 +7,7 @@ import { CheckedNodes } from "./checked-nodes.ts";
 import { CassandraGroupLog } from "./cassandra-group-log.ts";
 import { CassandraMetadata } from "./cassandra-metadata.ts";
 import { CassandraRowStore } from "./cassandra-row-store.ts";
+import { cassandraWriteMark } from "./cassandra-write-mark.ts";
 import { DeadRows } from "./dead-rows.ts";
 import { CassandraFailure } from "./failure.ts";
 import { purgeOutcomes } from "./purge-outcomes.ts";
@@ -64,6 +65,15 @@ export class CassandraBackend implements StorageBackend {
 
   get objectMetadata(): ObjectMetadata {
     return this.#serving().objectMetadata;
+  }
+
+  /** `load` is a step of the program's start, and waits as the others do. */
+  get writeMark(): WriteMark {
+    const { environment, writeTimeoutMs } = this.#options;
+    const { startWaits = new StartWaits(environment) } = environment;
+    const mark = cassandraWriteMark(this.rows, writeTimeoutMs);
+    const load = () => startWaits.until("the mark of timestamps in Cassandra", () => mark.load(), { signal: this.#stopping.signal });
+    return { ...mark, load };
   }
 
   get ready(): boolean {

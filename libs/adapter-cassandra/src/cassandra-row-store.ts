@@ -1,7 +1,7 @@
 import type { LogPosition, Mutation, ReadOptions, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
 import { compareBytes } from "@concord/codec";
-import { encodePartition, encodeRange, liveRow } from "@concord/rows";
-import { assert, type Clock } from "@concord/runtime";
+import { encodePartition, encodeRange, encodeRowKey, imageOf, liveRow, mergeImages, supersedingUs } from "@concord/rows";
+import { assert, ConcordError, TIMESTAMP_ZERO, toHex, type Clock, type TimestampUs } from "@concord/runtime";
 import { applyRows, type RowTarget } from "./apply-rows.ts";
 import { failureOf, readError } from "./failure.ts";
 import { inFlight } from "./in-flight.ts";
@@ -80,8 +80,32 @@ export class CassandraRowStore implements RowStore {
     return pageOf(rows, range.limit, undefined);
   }
 
-  async apply(mutations: readonly Mutation[], { timeoutMs }: RowOptions): Promise<void> {
-    await applyRows(this.#options, mutations, timeoutMs);
+  /** Cassandra merges without a report: for `onSuperseded` the rows are read beside the write, which shows every cell acknowledged before it. */
+  async apply(mutations: readonly Mutation[], { timeoutMs, onSuperseded }: RowOptions): Promise<void> {
+    if (onSuperseded === undefined) return applyRows(this.#options, mutations, timeoutMs);
+    const [superseding, written] = await Promise.allSettled([
+      this.#supersedingUs(mutations, timeoutMs),
+      applyRows(this.#options, mutations, timeoutMs),
+    ]);
+    if (written.status === "rejected") throw written.reason;
+    if (superseding.status === "rejected") throw effectUnknown(superseding.reason);
+    if (superseding.value > TIMESTAMP_ZERO) onSuperseded(superseding.value);
+  }
+
+  /** The newest stored timestamp that keeps a part of some mutation from its effect; 0: none does. */
+  async #supersedingUs(mutations: readonly Mutation[], timeoutMs: number): Promise<TimestampUs> {
+    const changes = changesOf(mutations);
+    const stored = await this.read(
+      changes.map(({ key }) => key),
+      { timeoutMs },
+    );
+    let newestUs = TIMESTAMP_ZERO;
+    changes.forEach((change, at) => {
+      const image = stored[at];
+      const byUs = image === undefined ? TIMESTAMP_ZERO : supersedingUs(image, change);
+      if (byUs > newestUs) newestUs = byUs;
+    });
+    return newestUs;
   }
 
   #rangeStatement(range: RowRange, partition: Uint8Array, { from, includesFrom, to }: Bounds, limit: number): Statement {
@@ -103,6 +127,22 @@ export class CassandraRowStore implements RowStore {
   async #afterCommits({ after, timeoutMs }: ReadOptions): Promise<void> {
     if (after !== undefined && after.length > 0) await this.#options.whenApplied(after, timeoutMs);
   }
+}
+
+/** One change per row, however many mutations it has. */
+function changesOf(mutations: readonly Mutation[]): readonly RowImage[] {
+  const byRow = new Map<string, RowImage>();
+  for (const mutation of mutations) {
+    const name = toHex(encodeRowKey(mutation.key));
+    const present = byRow.get(name);
+    byRow.set(name, present === undefined ? imageOf(mutation) : mergeImages(present, imageOf(mutation)));
+  }
+  return [...byRow.values()];
+}
+
+function effectUnknown(cause: unknown): ConcordError {
+  const text = "Cassandra: the write is stored, but its row could not be read for newer cells, which may keep it from its effect";
+  return new ConcordError("WRITE_TIMEOUT", text, { applied: "unknown", cause });
 }
 
 /** Undefined: no key is between them. */

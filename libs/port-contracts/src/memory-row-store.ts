@@ -1,6 +1,7 @@
 import { compareBytes } from "@concord/codec";
-import type { Mutation, RowImage, RowKey, RowPage, RowRange, RowStore } from "@concord/ports";
-import { imageOf, liveRow, mergeImages, encodeRange, encodeRowKey } from "@concord/rows";
+import type { Mutation, RowImage, RowKey, RowOptions, RowPage, RowRange, RowStore } from "@concord/ports";
+import { imageOf, liveRow, mergeImages, encodeRange, encodeRowKey, supersedingUs } from "@concord/rows";
+import { TIMESTAMP_ZERO, type TimestampUs } from "@concord/runtime";
 
 interface Stored {
   readonly key: Uint8Array;
@@ -35,8 +36,13 @@ export class MemoryRowStore implements RowStore {
     return { rows, next: live.length > rows.length ? rows.at(-1)!.key.clustering : undefined };
   }
 
-  async apply(mutations: readonly Mutation[]): Promise<void> {
-    for (const mutation of mutations) this.#merge(mutation);
+  async apply(mutations: readonly Mutation[], options?: RowOptions): Promise<void> {
+    let newestUs = TIMESTAMP_ZERO;
+    for (const mutation of mutations) {
+      const byUs = this.#merge(mutation);
+      if (byUs > newestUs) newestUs = byUs;
+    }
+    if (newestUs > TIMESTAMP_ZERO) options?.onSuperseded?.(newestUs);
   }
 
   #find(key: Uint8Array): RowImage | undefined {
@@ -45,11 +51,14 @@ export class MemoryRowStore implements RowStore {
     return stored !== undefined && compareBytes(stored.key, key) === 0 ? stored.image : undefined;
   }
 
-  #merge(mutation: Mutation): void {
+  /** The newest timestamp that keeps a part of the mutation from its effect; 0: none does. */
+  #merge(mutation: Mutation): TimestampUs {
     const key = encodeRowKey(mutation.key);
     const present = this.#find(key);
-    const image = present === undefined ? imageOf(mutation) : mergeImages(present, imageOf(mutation));
+    const change = imageOf(mutation);
+    const image = present === undefined ? change : mergeImages(present, change);
     this.#rows.splice(this.#position(key), present === undefined ? 0 : 1, { key, image });
+    return present === undefined ? TIMESTAMP_ZERO : supersedingUs(present, change);
   }
 
   /** Index of the first row whose key is not below `key`. */

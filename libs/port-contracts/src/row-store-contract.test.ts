@@ -5,8 +5,8 @@ import { MemoryRowStore } from "./memory-row-store.ts";
 import type { Mutation, RowImage, RowKey, RowPage, RowRange } from "@concord/ports";
 import { liveRow } from "@concord/rows";
 import { plusUs, TIMESTAMP_ZERO } from "@concord/runtime";
-import { failedCases } from "./contract.ts";
-import { ROW_STORE_CASES, rowStoreContract } from "./row-store-contract.ts";
+import { failedCases, registerContract } from "./contract.ts";
+import { ROW_STORE_CASES, rowStoreContract, SUPERSEDED_CASES } from "./row-store-contract.ts";
 
 class LastCallWins extends MemoryRowStore {
   #lastUs = TIMESTAMP_ZERO;
@@ -67,7 +67,18 @@ class TombstonesAreNoNews extends MemoryRowStore {
   }
 }
 
+class MergesUnseen extends MemoryRowStore {
+  override apply(mutations: readonly Mutation[]): Promise<void> {
+    return super.apply(mutations);
+  }
+}
+
 rowStoreContract(test, async () => new MemoryRowStore());
+registerContract(test, "RowStore", SUPERSEDED_CASES, async () => new MemoryRowStore());
+
+test("RowStore contract: seeded fault MergesUnseen: found", async () => {
+  assert.notDeepEqual(await failedCases(SUPERSEDED_CASES, async () => new MergesUnseen()), []);
+});
 
 test("RowStore contract: size: at least 20 cases", () => assert.ok(ROW_STORE_CASES.length >= 20));
 

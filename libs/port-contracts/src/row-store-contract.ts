@@ -302,6 +302,42 @@ const RANGE_CASES: readonly Case[] = [
 
 export const ROW_STORE_CASES: readonly Case[] = [...READ_CASES, ...CONFLICT_CASES, ...APPLY_CASES, ...RANGE_CASES];
 
+/** The newest timestamp that `apply` reports as superseding this mutation. */
+async function superseding(store: RowStore, mutation: Mutation): Promise<bigint | undefined> {
+  let newestUs: bigint | undefined;
+  await store.apply([mutation], { ...OPTIONS, onSuperseded: (heldUs) => void (newestUs = heldUs) });
+  return newestUs;
+}
+
+function superseded(name: string, stored: readonly Mutation[], mutation: Mutation, expected: bigint | undefined): Case {
+  return simple(`superseded: ${name}`, async (store) => {
+    for (const each of stored) await store.apply([each], OPTIONS);
+    expectEqual(await superseding(store, mutation), expected, "reported");
+    expectEqual(await superseding(store, mutation), expected, "a repeat");
+  });
+}
+
+/** Of the stores of a backend, where plain rows are written: a port behind them may leave the report out. */
+export const SUPERSEDED_CASES: readonly Case[] = [
+  superseded("an insert below a newer cell: reported", [insert(ROW, { v: text("new") }, 9)], insert(ROW, { v: text("old") }, 3), 9n),
+  superseded("an update below a newer null: reported", [insert(ROW, { v: null }, 9)], update(ROW, { v: text("old") }, 3), 9n),
+  superseded("an insert below a deletion: reported", [remove(ROW, 9)], insert(ROW, { v: text("old") }, 3), 9n),
+  superseded("a deletion below a newer cell: reported", [insert(ROW, { v: text("new") }, 9)], remove(ROW, 3), 9n),
+  superseded("a deletion below a newer deletion: nothing is lost", [remove(ROW, 9)], remove(ROW, 3), undefined),
+  superseded(
+    "a newer cell of another column: nothing is lost",
+    [insert(ROW, { a: text("a") }, 9)],
+    update(ROW, { b: text("b") }, 3),
+    undefined,
+  ),
+  superseded(
+    "above older cells, and of a new row: nothing is lost",
+    [insert(ROW, { v: text("old") }, 3)],
+    insert(ROW, { v: text("v") }, 9),
+    undefined,
+  ),
+];
+
 /** Registers one test per promise of the RowStore port. `open` gives an empty store each time. */
 export function rowStoreContract(test: TestFunction, open: () => Promise<RowStore>): void {
   registerContract(test, "RowStore", ROW_STORE_CASES, open);

@@ -3,7 +3,7 @@ import { ConcordError, epochOf, seqOf, timestampUsOf } from "@concord/runtime";
 import { BATCHES_CASES } from "./batches-contract.ts";
 import { expectCode, expectEqual, registerContract, type ContractCase, type TestFunction } from "./contract.ts";
 import { GROUP_LOG_CASES } from "./group-log-contract.ts";
-import { ROW_STORE_CASES } from "./row-store-contract.ts";
+import { ROW_STORE_CASES, SUPERSEDED_CASES } from "./row-store-contract.ts";
 
 /** An empty backend that was opened and not started. Where several nodes hold the rows, a purge is one of all of them. */
 export interface StorageBackendSubject {
@@ -133,6 +133,23 @@ const LIFECYCLE_CASES: readonly Case[] = [
   }),
 ];
 
+const MARK_CASES: readonly Case[] = [
+  simple("write mark: 0 at first, kept over a restart", async (backend, { reopen }) => {
+    await backend.start(never());
+    if (backend.writeMark === undefined) return;
+    expectEqual(await backend.writeMark.load(), 0n, "at first");
+    await backend.writeMark.raise(timestampUsOf(7n));
+    await backend.writeMark.raise(timestampUsOf(9n));
+    await backend.stop();
+    const again = await started(await reopen());
+    try {
+      expectEqual(await again.writeMark?.load(), 9n, "after a restart");
+    } finally {
+      await again.stop();
+    }
+  }),
+];
+
 const bucketKey = (group: string, bucket: number, at: number, table = OUTCOMES_TABLE): RowKey => ({
   table,
   partition: [
@@ -193,8 +210,9 @@ const PURGE_CASES: readonly Case[] = [
 /** What every StorageBackend keeps: its own life, its purge, and the contracts of its parts. */
 export const STORAGE_BACKEND_CASES: readonly Case[] = [
   ...LIFECYCLE_CASES,
+  ...MARK_CASES,
   ...PURGE_CASES,
-  ...part("rows", ROW_STORE_CASES, (backend) => backend.rows),
+  ...part("rows", [...ROW_STORE_CASES, ...SUPERSEDED_CASES], (backend) => backend.rows),
   ...part("groupLog", GROUP_LOG_CASES, (backend, restart) => ({
     log: backend.groupLog,
     restart: async () => (await restart()).groupLog,

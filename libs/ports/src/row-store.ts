@@ -27,8 +27,8 @@ export interface RowOptions {
   /** Milliseconds until the call fails; above 0. */
   readonly timeoutMs: number;
   /**
-   * Of a write: called once before it resolves when a replica that counted held newer cells, so that a part of the write has no effect; with the
-   * newest of their timestamps. An engine that merges unseen never calls it.
+   * Of a write: called once before it resolves when newer cells were acknowledged before it, so that a part of the write has no effect; with the
+   * newest of their timestamps.
    */
   readonly onSuperseded?: (newestUs: TimestampUs) => void;
 }

@@ -11,11 +11,11 @@ import type { AtomicRows, LocalRows, RowStore } from "./row-store.ts";
 export const OUTCOMES_TABLE = "concord_outcomes";
 export const OUTCOME_BUCKET_MS = 60_000;
 
-/** A timestamp that a node keeps on its own disk: none that it has acknowledged for a plain write, as it drew them, is above it. */
+/** A timestamp that a node, or all nodes of an engine together, keep durably: none that was acknowledged for a plain write, as they drew it, is above it. */
 export interface WriteMark {
   /** 0 = none was kept yet. CORRUPT_DATA. */
   load(): Promise<TimestampUs>;
-  /** Durable when it resolves. STORE_FAILED. */
+  /** Durable when it resolves. STORE_FAILED, or what a write of rows fails by. */
   raise(toUs: TimestampUs): Promise<void>;
 }
 
