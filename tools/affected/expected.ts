@@ -33,6 +33,8 @@ const READERS: readonly (readonly [files: RegExp, task: string])[] = [
     /^(docker\/|deploy\/|\.ci\/|\.github\/|testing\/bench\/[^/]+\.sh$|\.dockerignore$|LICENSE$|tools\/engines\/[^/]+\/pom\.xml$|tools\/pack\/[^/]+\.ts$)/,
     "@concord/deploy:test",
   ],
+  [/^docs\/alerts\/[^/]+\.md$/, "@concord/deploy:test"],
+  [/^(docs\/(metrics|alerts\/[^/]+)\.md$|deploy\/helm\/concord\/files\/)/, "@concord/metrics-pages:test"],
   [/^[^/]+\/([^/]+\/)*package\.json$/, "@concord/boundaries:boundaries"],
 ];
 const NO_TASK = /^(docs\/|docker\/|deploy\/|\.dockerignore$|\.ci\/|\.github\/|[^/]+\.md$|LICENSE$)/;

@@ -3,7 +3,7 @@ import { HEARTBEAT_METRICS } from "@concord/adapter-heartbeats";
 import { RPC_METRICS } from "@concord/rpc";
 import { TRACE_METRICS } from "@concord/telemetry";
 import { TRANSACTION_METRICS } from "@concord/transactions";
-import { ID_METRICS } from "./ids/id-generator.ts";
+import { ID_METRICS } from "./ids/metrics.ts";
 
 /** Every metric of a txn-coordinator. */
 export const TXN_COORDINATOR_METRICS: readonly MetricDefinition[] = [

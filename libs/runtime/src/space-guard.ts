@@ -16,7 +16,7 @@ export const SPACE_METRICS = [
   {
     name: "disk_reserve_bytes",
     kind: "gauge",
-    help: "Room that is kept for the store itself; given up when the disk is full.",
+    help: "Room that is kept for the store itself; released when the disk is full.",
     labels: [],
   },
 ] as const satisfies readonly MetricDefinition[];

@@ -24,6 +24,14 @@ const LATENCY_BUCKETS_SECONDS: readonly number[] = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
 ];
 
+/** Reported where `MetricsOptions` has a build. */
+export const BUILD_INFO: MetricDefinition = {
+  name: "concord_build_info",
+  kind: "gauge",
+  help: "Always 1; its labels are the version, the commit of the build and the version of Node.",
+  labels: ["version", "commit", "node"],
+};
+
 interface Metric {
   readonly definition: MetricDefinition;
   readonly unlabelled: Series | undefined;
@@ -38,8 +46,8 @@ export function createMetrics(options: MetricsOptions): MetricsRegistry {
   const process = new Registry();
   if (options.process === true) collectDefaultMetrics({ register: process });
   const metrics = new Map<string, Metric>();
-  const build = options.build === undefined ? undefined : buildInfo(options.build);
-  for (const definition of [...(build === undefined ? [] : [build]), ...options.definitions]) {
+  const { build } = options;
+  for (const definition of [...(build === undefined ? [] : [BUILD_INFO]), ...options.definitions]) {
     assert(!metrics.has(definition.name), `metric ${definition.name} is defined twice`);
     metrics.set(definition.name, makeMetric(definition));
   }
@@ -48,7 +56,7 @@ export function createMetrics(options: MetricsOptions): MetricsRegistry {
     if (metric?.definition.kind !== kind) assert(false, `${name} is not a ${kind} of this program`);
     (labels === undefined ? unlabelledOf(metric) : seriesOf(metric, labels)).report(value);
   };
-  if (build !== undefined) report("gauge", build.name, 1, options.build);
+  if (build !== undefined) report("gauge", BUILD_INFO.name, 1, build);
   return {
     count: (name, value = 1, labels) => report("counter", name, value, labels),
     gauge: (name, value, labels) => report("gauge", name, value, labels),
@@ -56,11 +64,6 @@ export function createMetrics(options: MetricsOptions): MetricsRegistry {
     text: async () => `${await process.metrics()}\n${[...metrics.values()].map(textOf).join("\n")}`,
     contentType: process.contentType,
   };
-}
-
-function buildInfo(build: NonNullable<MetricsOptions["build"]>): MetricDefinition {
-  const help = "Always 1; its labels are the version, the commit of the build and the version of Node.";
-  return { name: "concord_build_info", kind: "gauge", help, labels: Object.keys(build) };
 }
 
 function unlabelledOf({ unlabelled, definition }: Metric): Series {

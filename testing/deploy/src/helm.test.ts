@@ -1,6 +1,6 @@
 // deploy/helm: rendered by Helm's own engine, checked by Kubernetes' schemas, each configuration by the program that gets it.
 import assert from "node:assert/strict";
-import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -56,7 +56,8 @@ const FORMS = {
     service: { type: "LoadBalancer", annotations: { "lb.example/internal": "true" }, loadBalancerSourceRanges: ["10.0.0.0/8"] },
     ingress: { enabled: true, className: "nginx", hosts: ["s3.example.org"], tlsSecret: "s3-tls" },
     networkPolicy: { enabled: true, clients: [{ namespaceSelector: { matchLabels: { team: "apps" } } }] },
-    prometheusRule: { enabled: true, labels: { release: "prometheus" } },
+    prometheusRule: { enabled: true, labels: { release: "prometheus" }, runbooks: "https://docs.example.org/alerts/" },
+    grafanaDashboard: { enabled: true },
     storageProxy: { volume: { size: "20G" }, pods: { tolerations: [{ key: "rows", operator: "Exists" }] } },
     dedupWorker: { config: { drainGraceMs: 60_000, lameDuckMs: 15_000 } },
   },
@@ -300,10 +301,16 @@ test(
   },
 );
 
+interface Rule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly annotations: { readonly runbook_url: string };
+}
+
 test("chart: every alert asks for metrics that the programs have", RENDERING, async () => {
   const documents = await rendered(FORMS["usual values"]);
   const { groups } = documents.find(({ kind }) => kind === "PrometheusRule")!["spec"] as {
-    readonly groups: readonly { readonly rules: readonly { readonly alert: string; readonly expr: string }[] }[];
+    readonly groups: readonly { readonly rules: readonly Rule[] }[];
   };
   const rules = groups.flatMap((group) => group.rules);
   assert.ok(rules.length > 10);
@@ -311,6 +318,17 @@ test("chart: every alert asks for metrics that the programs have", RENDERING, as
   const sources = files.map((path) => readFileSync(join(ROOT, path), "utf8")).join("\n");
   for (const { alert, expr } of rules)
     for (const [metric] of expr.matchAll(/\b[a-z]+_[a-z_]+\b/g)) assert.ok(sources.includes(`"${metric}"`), `${alert}: ${metric}`);
+  for (const { alert, annotations } of rules) {
+    assert.equal(annotations.runbook_url, `https://docs.example.org/alerts/${alert}.md`);
+    assert.ok(existsSync(join(ROOT, `docs/alerts/${alert}.md`)), alert);
+  }
+});
+
+test("chart: the dashboard is a ConfigMap that Grafana's sidecar finds, the same file that others import", RENDERING, async () => {
+  const documents = await rendered(FORMS["usual values"]);
+  const map = documents.find(({ metadata }) => metadata.name === "concord-dashboard")!;
+  assert.equal(map.metadata.labels!["grafana_dashboard"], "1");
+  assert.equal(map.data!["concord.json"], readFileSync(join(ROOT, "deploy/helm/concord/files/dashboard.json"), "utf8"));
 });
 
 test("chart: the ServiceMonitor scrapes the admin port of each service once", RENDERING, async () => {

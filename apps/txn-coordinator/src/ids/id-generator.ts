@@ -1,4 +1,4 @@
-import { ConcordError, type MetricDefinition, type Metrics } from "@concord/runtime";
+import { ConcordError, type Metrics } from "@concord/runtime";
 import { openGuidSource, type IdRange, type IdSource } from "@concord/snowflake";
 import { ID_LEASE_WORKERS } from "../limits.ts";
 import { leaseWorkerId, type LeaseOptions } from "./worker-lease.ts";
@@ -6,17 +6,6 @@ import { leaseWorkerId, type LeaseOptions } from "./worker-lease.ts";
 export interface IdGeneratorOptions extends Omit<LeaseOptions, "signal"> {
   readonly metrics: Metrics;
 }
-
-export const ID_METRICS: readonly MetricDefinition[] = [
-  { name: "ids_generated_total", kind: "counter", help: "Ids given out", labels: [] },
-  { name: "ids_workers_lost_total", kind: "counter", help: "Times another process took this one's worker id", labels: [] },
-  {
-    name: "ids_workers_changed_total",
-    kind: "counter",
-    help: "Times another worker id was leased because the clock stood behind the ids already made",
-    labels: [],
-  },
-];
 
 type State =
   | { readonly kind: "none" }
