@@ -8,6 +8,7 @@ export const TABLED: Readonly<Record<string, RegExp>> = {
   "docs/design/unified.md": /^UN\d/,
   "docs/design/logged-batches.md": /^LBD?\d/,
   "docs/design/messages.md": /^DDD?\d/,
+  "docs/design/objects.md": /^OGD?\d/,
 };
 
 export interface NamedTest {
