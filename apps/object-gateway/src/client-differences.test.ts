@@ -272,3 +272,37 @@ test("names that S3 does not know: C++ SDK, browsers, CloudFront: served, counte
   assert.equal((await call("GET", "/box/cpp", { query: [["torrent", ""]] })).status, 501);
   assert.equal((await ignored()) - before, 7);
 });
+
+test("lists: an empty continuation token is the first page and comes back, as each token that was sent does", async () => {
+  const query = (token: string): [string, string][] => [
+    ["list-type", "2"],
+    ["max-keys", "1"],
+    ["continuation-token", token],
+  ];
+  assert.equal((await call("PUT", "/tokens")).status, 200);
+  for (const key of ["one", "two"]) assert.equal((await call("PUT", `/tokens/${key}`, { body: key })).status, 200);
+  const first = (await call("GET", "/tokens", { query: query("") })).body;
+  assert.match(first, /<ContinuationToken><\/ContinuationToken>.*<Key>one</s);
+  const next = /<NextContinuationToken>([^<]+)</.exec(first)![1]!;
+  assert.match((await call("GET", "/tokens", { query: query(next) })).body, new RegExp(`<ContinuationToken>${next}<.*<Key>two<`, "s"));
+});
+
+test("lists: encoding-type=url encodes Delimiter, Prefix, Marker, NextMarker and Key of version 1 too", async () => {
+  assert.equal((await call("PUT", "/encoded")).status, 200);
+  for (const key of ["a b/1 x", "a b/2 x"]) assert.equal((await call("PUT", `/encoded/${key}`, { body: key })).status, 200);
+  const query: [string, string][] = [
+    ["encoding-type", "url"],
+    ["prefix", "a b/"],
+    ["delimiter", " "],
+    ["marker", "a b/ "],
+    ["max-keys", "1"],
+  ];
+  const { body } = await call("GET", "/encoded", { query });
+  for (const [name, value] of [
+    ["Prefix", "a%20b/"],
+    ["Delimiter", "%20"],
+    ["Marker", "a%20b/%20"],
+    ["NextMarker", "a%20b/1%20"],
+  ])
+    assert.match(body, new RegExp(`<${name}>${value}</${name}>`), body);
+});

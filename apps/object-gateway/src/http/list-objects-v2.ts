@@ -11,17 +11,17 @@ export const listObjectsV2: Operation = async (call, { store }) => {
   if (query.one("list-type") !== "2") throw new S3Error("InvalidArgument", "list-type is 2");
   const page = listPage(call, "max-keys");
   const token = query.one("continuation-token");
-  // An empty one is none: some clients send it with the first page.
-  const continuationToken = token === "" ? undefined : token;
   const startAfter = query.one("start-after");
-  const after = continuationToken === undefined ? (startAfter === "" ? undefined : startAfter) : afterOfToken(continuationToken);
+  // An empty token is none: some clients send it with the first page.
+  const after = token === undefined || token === "" ? (startAfter === "" ? undefined : startAfter) : afterOfToken(token);
   const listing = page.limit === 0 ? NO_ENTRIES : await store.listObjects({ bucket, ...page, after });
   const { objects, commonPrefixes, next } = listing;
   return xml(
     listObjectsV2Xml({
       ...page,
       bucket,
-      continuationToken,
+      // As it was sent, an empty one too.
+      continuationToken: token,
       nextContinuationToken: next === undefined ? undefined : pageTokenOf(next),
       startAfter,
       maxKeys: page.limit,
