@@ -90,6 +90,28 @@ def consume():
     consumer.close()
 
 
+def follow():
+    """As many committed values as are wanted, one JSON a line; brokers may be away for a while."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": BROKERS,
+            "group.id": "follower",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            # A line for each refused connection is no news here.
+            "log_level": 2,
+        }
+    )
+    consumer.assign([TopicPartition(ASKED["topic"], partition, 0) for partition in range(ASKED["partitions"])])
+    values = set()
+    while len(values) < ASKED["count"]:
+        message = consumer.poll(1)
+        if message is not None and not message.error():
+            values.add(message.value())
+            print(json.dumps(decoded(message.value())), flush=True)
+    consumer.close()
+
+
 def admin():
     client = AdminClient({"bootstrap.servers": BROKERS})
     if "delete" in ASKED:
@@ -123,4 +145,4 @@ def user():
         future.result(60)
 
 
-{"produce": produce, "transaction": transaction, "consume": consume, "admin": admin, "user": user}[COMMAND]()
+{"produce": produce, "transaction": transaction, "consume": consume, "follow": follow, "admin": admin, "user": user}[COMMAND]()

@@ -17,6 +17,8 @@ const { Read } = OutputService.methods;
 export interface Started {
   readonly child: ChildProcess;
   readonly address: string;
+  /** Of its pages; empty: it was started without. */
+  readonly adminAddress: string;
 }
 
 export interface StartOptions {
@@ -55,10 +57,12 @@ export class WorkerProcesses implements AsyncDisposable {
     let errors = "";
     child.stderr!.on("data", (bytes: Buffer) => (errors += bytes.toString()));
     const lines: string[] = [];
+    let adminAddress = "";
     for await (const line of createInterface({ input: child.stdout! })) {
       lines.push(line);
       const entry = JSON.parse(line) as { message: string; address: string };
-      if (entry.message === "serving") return { child, address: entry.address };
+      if (entry.message === "admin") adminAddress = entry.address;
+      if (entry.message === "serving") return { child, address: entry.address, adminAddress };
     }
     throw new Error(`the process ended before it served:\n${lines.join("\n")}\n${errors}`);
   }

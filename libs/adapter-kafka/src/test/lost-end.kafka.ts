@@ -2,11 +2,8 @@
 // batches that the coordinator does not know of, which a broker takes that does not verify them; and by an outage, after which a broker
 // forgets the end of a transaction or does not, by what it is asked first when it is back.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
-import { resolve } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { promisify } from "node:util";
 import type { LogSession, LogTopic, MessageLog, NewMessage } from "@concord/ports";
 import { silentLog } from "@concord/runtime";
 import { metadataOf } from "../fence.ts";
@@ -15,17 +12,10 @@ import { KafkajsWire } from "../kafkajs-wire.ts";
 import { TRANSACTION_TIMEOUT_MS } from "../limits.ts";
 import { encodeBatch } from "../record-batch.ts";
 import { API, FaultySockets } from "./faulty-sockets.ts";
-import { brokers, kafkaAdmin, newTopics, OPEN_AGAIN_MS, openedAgain, openOn, type Topics } from "./real-kafka.ts";
-
-const ENGINES_COMMAND = resolve(import.meta.dirname, "../../../../tools/engines/main.ts");
+import { broker, brokers, kafkaAdmin, newTopics, OPEN_AGAIN_MS, openedAgain, openOn, type Topics } from "./real-kafka.ts";
 
 /** In requests of settings. */
 const BROKER_RESOURCE = 4;
-
-async function broker(command: "kill" | "start"): Promise<void> {
-  const args = [ENGINES_COMMAND, command, "kafka", "--node", "1", "--data", process.env["ENGINE_KAFKA_FOLDER"] ?? ""];
-  await promisify(execFile)(process.execPath, args);
-}
 
 function message(text: string, input: number): NewMessage {
   return {

@@ -1,14 +1,25 @@
 // Topics of a test's own on the brokers that ENGINE_KAFKA names.
 import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { resolve } from "node:path";
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
 import { Kafka, logLevel, type Admin } from "kafkajs";
 import type { LogSession, MessageLog, NewMessage } from "@concord/ports";
 import { ConcordError, silentLog, type Clock } from "@concord/runtime";
 import { openKafkaLog, type KafkaLogOptions } from "../index.ts";
 
 export const brokers = (process.env["ENGINE_KAFKA"] ?? "").split(",");
+
+const ENGINES_COMMAND = resolve(import.meta.dirname, "../../../../tools/engines/main.ts");
+
+/** Kills or starts the first broker; a started one is ready. */
+export async function broker(command: "kill" | "start"): Promise<void> {
+  const args = [ENGINES_COMMAND, command, "kafka", "--node", "1", "--data", process.env["ENGINE_KAFKA_FOLDER"] ?? ""];
+  await promisify(execFile)(process.execPath, args);
+}
 
 export const clock: Clock = {
   nowMs: () => Date.now(),
