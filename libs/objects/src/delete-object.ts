@@ -125,18 +125,21 @@ async function removeVersion(
   if (nameOf(found).guid !== first.guid) throw new ConcordError("WRITE_CONFLICT", "another null version was written meanwhile; try again");
   const guid = await context.guids.next();
   const commit = await removalOf(context, view, found, { guid, by });
+  if (commit === undefined) return "changed";
   const record = await context.journal.beginDelete({ bucket, key, guid, version: found.version, versionId });
   const outcome = await commitRecorded(context, { bucket, key, commit, record });
   return outcome.kind === "committed" ? "deleted" : "changed";
 }
 
-/** The commit in which a version goes; also to do it again, where the row is still exactly the one that was found. */
+/**
+ * The commit in which a version goes; also to do it again, where the row is still exactly the one that was found. Undefined: it is not, by now.
+ */
 export async function removalOf(
   context: ObjectStoreContext,
   view: ShardView,
   found: FoundVersion,
   { guid, by }: { readonly guid: bigint; readonly by: By },
-): Promise<MetadataCommit> {
+): Promise<MetadataCommit | undefined> {
   assertNotHeld(found.row);
   assertJudged(context, view);
   assert(view.header.row.versioning !== undefined, "I16: a version goes by its name where versions are kept");
@@ -149,6 +152,7 @@ export async function removalOf(
   const rest = found.isCurrent
     ? await promote(context, view, number)
     : { conditions: [], writes: [{ kind: "delete", key: found.rowKey } as const] };
+  if (rest === undefined) return undefined;
   const commit: MetadataCommit = {
     partition: view.partition,
     conditions: [headerCondition(view), { key: found.rowKey, version: found.version }, ...rest.conditions],

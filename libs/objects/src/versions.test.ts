@@ -117,6 +117,33 @@ test("[OGD5] removing the newest: the next one is current in the same commit; re
   await fixture.store.deleteBucket("photos");
 });
 
+test("[OGD5] removing the newest while a put replaces it, between the look at it and the one at those below: it goes, the new one stays current", async () => {
+  for (const [operation, nth] of [
+    ["range", 1],
+    ["read", 2],
+  ] as const) {
+    const fixture = await enabled();
+    const other = openFixture({ beside: fixture, limits: LIMITS });
+    const ids = [await putAs(fixture, "one is long"), await putAs(fixture, "two is long")];
+    let calls = 0;
+    fixture.metadata.before = async (name) => {
+      if (name !== operation || (calls += 1) !== nth) return;
+      ids.push(await putAs(other, "three is long"));
+    };
+    await remove(fixture, ids[1]);
+    fixture.metadata.before = () => undefined;
+    assert.equal(await read(fixture), "three is long");
+    assert.deepEqual(
+      (await list(fixture)).map(({ versionId, isLatest }) => [versionId, isLatest]),
+      [
+        [ids[2], true],
+        [ids[0], false],
+      ],
+    );
+    assert.deepEqual([faultsOf(fixture), faultsOf(other), fixture.journal.openDeletes], [[], [], 0]);
+  }
+});
+
 test("null versions: one of before is kept; suspended puts and deletes replace it wherever it is, and nothing else", async () => {
   const fixture = await openPhotos({ limits: LIMITS });
   await putAs(fixture, "before it all");

@@ -1,5 +1,5 @@
 // How the versions of a key change (docs/design/objects.md, Rows of versions): the head is the newest (I16).
-import type { MetadataCondition, MetadataRow, MetadataWrite, RowVersion } from "@concord/ports";
+import { sameVersion, type MetadataCondition, type MetadataRow, type MetadataWrite, type RowVersion } from "@concord/ports";
 import { assert, ConcordError, unreachable } from "@concord/runtime";
 import { putGarbage } from "./commit-rows.ts";
 import { nextVersion, putRow } from "./row-writes.ts";
@@ -180,16 +180,20 @@ function moveAside(key: string, head: Versioned<VersionRow>, rowVersion: RowVers
   return putRow(versionKey(key, version), rowVersion, { ...head.row, version });
 }
 
-/** What becomes of the head, by a commit of this version, when the version in it is removed: the newest of the others takes its place, all in one commit. */
+/**
+ * What becomes of the head, by a commit of this version, when the version in it is removed: the newest of the others takes its place, all in one
+ * commit. Undefined: the head is another one than in `view` by now, so that the commit could only be refused.
+ */
 export async function promote(
   context: ObjectStoreContext,
   view: ShardView,
   rowVersion: RowVersion,
-): Promise<Pick<Succession, "conditions" | "writes">> {
+): Promise<Pick<Succession, "conditions" | "writes"> | undefined> {
   const key = headKey(view.key);
   const [headRow] = view.rows;
   assert(headRow !== undefined, "I16: a version becomes current when the one that was goes");
-  const next = await newestOlder(context, view);
+  const { head, next } = await newestOlder(context, view);
+  if (head === undefined || !sameVersion(head.version, headRow.version)) return undefined;
   if (next === undefined) return { conditions: [], writes: [{ kind: "delete", key }, ...leaveNumber(context, view, rowVersion)] };
   assert(isNewer(nameOf(versionOf(headRow)), nameOf(versionOf(next))), "I16: the newest version of a key is its head");
   return {
@@ -198,13 +202,16 @@ export async function promote(
   };
 }
 
-/** None can become newer than it without a commit on the head. */
-async function newestOlder(context: ObjectStoreContext, { partition, key }: ShardView): Promise<MetadataRow | undefined> {
+/** The newest beside the head, and the head that it is older than: none can become newer than it without a commit on the head. */
+async function newestOlder(
+  context: ObjectStoreContext,
+  { partition, key }: ShardView,
+): Promise<{ readonly head: MetadataRow | undefined; readonly next: MetadataRow | undefined }> {
   const [newest] = await context.metadata.range(partition, { ...versionsOfKeySpan(key), limit: 1 });
-  const [nullRow] = await context.metadata.read(partition, [nullVersionKey(key)]);
+  const [nullRow, head] = await context.metadata.read(partition, [nullVersionKey(key), headKey(key)]);
   assertNull(nullRow);
-  if (newest === undefined || nullRow === undefined) return newest ?? nullRow;
-  return isNewer(nameOf(versionOf(nullRow)), nameOf(versionOf(newest))) ? nullRow : newest;
+  if (newest === undefined || nullRow === undefined) return { head, next: newest ?? nullRow };
+  return { head, next: isNewer(nameOf(versionOf(nullRow)), nameOf(versionOf(newest))) ? nullRow : newest };
 }
 
 /** A version of a key and where its row is. */

@@ -160,7 +160,9 @@ async function redoRemoval(context: ObjectStoreContext, { bucket, key, guid, ver
     const view = { bucket, key, partition, header, rows };
     const found = findVersion(view, versionId);
     if (found === undefined || !sameVersion(found.version, version)) return "passed";
-    const outcome = await commitExactly(context, await removalOf(context, view, found, { guid, by: "ObjectRemoved" }), version);
+    const commit = await removalOf(context, view, found, { guid, by: "ObjectRemoved" });
+    if (commit === undefined) continue;
+    const outcome = await commitExactly(context, commit, version);
     if (outcome.kind === "committed") return "redone";
   }
   return "undecided";

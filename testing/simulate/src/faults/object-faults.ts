@@ -127,8 +127,8 @@ export const OBJECT_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: VERSIONS,
-        search: "  const next = await newestOlder(context, view);",
-        replace: "  await newestOlder(context, view);\n  const next = undefined as MetadataRow | undefined;",
+        search: "  const { head, next } = await newestOlder(context, view);",
+        replace: "  const { head } = await newestOlder(context, view);\n  const next = undefined as MetadataRow | undefined;",
       },
     ],
   },
