@@ -1,7 +1,7 @@
 import type { BatchRequest, BatchResult } from "@concord/ports";
 import { assert, ConcordError, silentLog, silentMetrics, type Checksum, type Log, type Metrics, type TimestampUs } from "@concord/runtime";
 import { encodeEntry } from "./batch-entry.ts";
-import type { BatchLog, ForgottenDeletions } from "./batch-log.ts";
+import type { ForgottenDeletions } from "./batch-log.ts";
 import type { BatchRing } from "./batch-node.ts";
 import { BatchRuns } from "./batch-runs.ts";
 import { executeBatch, type BatchSteps, type PreparedBatch } from "./execute-batch.ts";
@@ -10,7 +10,7 @@ import { HolderLane } from "./holder-lane.ts";
 export interface BatchExecutorOptions {
   readonly ring: BatchRing;
   /** This node's own. */
-  readonly batchLog: Pick<BatchLog, "limitOf">;
+  readonly batchLog: BatchSteps["batchLog"];
   readonly checksum: Checksum;
   /** This node's write clock. */
   readonly drawTimestampUs: () => TimestampUs;
@@ -52,7 +52,7 @@ export class BatchExecutor {
       ring: this.#ring,
       seal: (batch, holders) => this.#seal(batch, holders),
       laneOf: (node) => this.#lanes.get(node.name)!,
-      limitOf: (batch) => options.batchLog.limitOf(batch),
+      batchLog: options.batchLog,
     };
   }
 

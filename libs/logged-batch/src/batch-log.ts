@@ -14,7 +14,6 @@ import {
 } from "@concord/runtime";
 import { decodeEntry, decodeLetter, digestOf, encodeEntry, encodeLetter, entryKey, letterKey, type BatchEntry } from "./batch-entry.ts";
 import type { BatchLogWrite, BatchLogWritten, PutResult } from "./batch-node.ts";
-import type { ReachedLimit } from "./execute-batch.ts";
 import {
   COORDINATED_SHARE,
   GC_GRACE_MS,
@@ -73,6 +72,13 @@ export interface PendingLimits {
   readonly preparedBytes?: number;
 }
 
+/** A limit of the batchlog that is reached. */
+export interface ReachedLimit {
+  readonly limit: string;
+  readonly largest: number;
+  readonly value: number;
+}
+
 export interface BatchLogOptions {
   readonly limits?: PendingLimits;
   /** Gets the size of each row that is merged. */
@@ -106,6 +112,9 @@ export class BatchLog {
   readonly #letters = new Set<TimeId>();
   readonly #undecided = new UndecidedRows<HeldBatch>();
   #bytes = 0;
+  /** Entries that this node sends to all holders and that are not held here yet. */
+  readonly #underWay = new RotatingMap<TimeId, Pick<HeldBatch, "bytes">>();
+  #underWayBytes = 0;
   /** Of the entries whose merge is prepared. */
   #preparedBytes = 0;
 
@@ -138,15 +147,31 @@ export class BatchLog {
   }
 
   /**
-   * The limit that a new batch of this coordinator meets. It takes a share: what others have on their way finds space, so that a batch is refused before it
-   * is sent and not by a holder, when another one may have it.
+   * Counts an entry that this node is about to send, until it is held here or leaves; or reports the limit that it meets, and counts nothing. An entry that is
+   * held or under way is no further one. A coordinator takes a share of the log, and of what is free of it the same part as every other one: what they have
+   * under way finds space, so that a batch is refused before it is sent and not by a holder, when another one may have it.
    */
-  limitOf({ id, bytes }: Pick<HeldBatch, "id" | "bytes">): ReachedLimit | undefined {
-    if (this.#pending.has(id)) return undefined;
-    const [entriesMax, bytesMax] = [COORDINATED_SHARE * this.#limits.entries, COORDINATED_SHARE * this.#limits.bytes];
-    if (this.size + 1 > entriesMax) return { limit: "PENDING_ENTRIES_MAX", largest: this.#limits.entries, value: this.size };
-    if (this.#bytes + bytes > bytesMax) return { limit: "PENDING_BYTES_MAX", largest: this.#limits.bytes, value: this.#bytes };
+  admit(id: TimeId, bytes: number, coordinators: number): ReachedLimit | undefined {
+    assert(coordinators >= 1, "this node is a coordinator");
+    if (this.#pending.has(id) || this.#underWay.has(id)) return undefined;
+    const { entries, bytes: bytesMax } = this.#limits;
+    const [underWay, underWayBytes] = [this.#underWay.size, this.#underWayBytes];
+    if (this.size + coordinators * underWay + 1 > COORDINATED_SHARE * entries)
+      return { limit: "PENDING_ENTRIES_MAX", largest: entries, value: this.size + underWay };
+    if (this.#bytes + coordinators * underWayBytes + bytes > COORDINATED_SHARE * bytesMax)
+      return { limit: "PENDING_BYTES_MAX", largest: bytesMax, value: this.#bytes + underWayBytes };
+    this.#underWay.set(id, { bytes });
+    this.#underWayBytes += bytes;
     return undefined;
+  }
+
+  /** The entry is not under way to this log any more: it is held here, or was not taken. */
+  leave(id: TimeId): void {
+    const underWay = this.#underWay.get(id);
+    if (underWay === undefined) return;
+    this.#underWay.delete(id);
+    this.#underWayBytes -= underWay.bytes;
+    assert(this.#underWayBytes >= 0 && (this.#underWay.size > 0 || this.#underWayBytes === 0), "what leaves was counted");
   }
 
   /**
@@ -389,6 +414,7 @@ export class BatchLog {
     assert(this.#preparedBytes <= this.#preparedBytesMax, "what is kept ready is bounded");
     this.#undecided.add(summary, rows.names);
     this.#bytes += summary.bytes;
+    this.leave(summary.id);
   }
 
   #drop(id: TimeId): boolean {

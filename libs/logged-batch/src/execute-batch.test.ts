@@ -14,6 +14,13 @@ import { failure, PARTITIONS, requestOf } from "./test/requests.ts";
 const HINT_OF_NODE_2 = toHex(new Uint8Array([0x68, 6, ...new TextEncoder().encode("node-2")]));
 const DUE_NOTE = toHex(new TextEncoder().encode("m:compare:node-2"));
 
+/** "applied", or the error's code, what it applied, and its limit. */
+const outcomeOf = (executing: Promise<unknown>): Promise<string> =>
+  executing.then(
+    () => "applied",
+    (thrown: unknown) => `${toConcordError(thrown).code} ${toConcordError(thrown).applied} ${toConcordError(thrown).metadata["limit"]}`,
+  );
+
 const holding = (ring: MemoryRing): number[] => ring.nodes.map((node) => node.process?.batchLog.size ?? -1);
 
 test("[LB1] batch: no timestamp given: one is drawn and all writes have it", async () => {
@@ -359,6 +366,49 @@ for (const [limit, limits] of [
     assert.deepEqual([ring.steps, holding(ring)], [[], [0, 0, 0]]);
   });
 }
+
+for (const [limit, limits] of [
+  ["PENDING_ENTRIES_MAX", { entries: 10, bytes: 1024 * 1024 }],
+  ["PENDING_BYTES_MAX", { entries: 1000, bytes: 4000 }],
+] as const) {
+  test(`[LB4] [OPS13] batches at one time, more than the batchlog takes, had an unknown effect (${limit}): those beyond it are OVERLOADED, applied no, and not sent`, async () => {
+    const ring = new MemoryRing(3);
+    ring.pendingMax = limits;
+    for (const node of ring.nodes) await ring.start(node);
+    const { executor } = ring.process(0);
+    const outcomes = Array.from({ length: 40 }, () => outcomeOf(executor.execute(requestOf(ring))));
+    await ring.clock.advance(3 * WRITE_TIMEOUT_MS);
+    const counts = Map.groupBy(await Promise.all(outcomes), (outcome) => outcome);
+    assert.deepEqual([...counts.keys()].sort(), [`OVERLOADED no ${limit}`, "applied"]);
+    assert.ok(counts.get("applied")!.length > 1);
+    await executor.execute(requestOf(ring));
+  });
+}
+
+test("[LB4] [OPS13] batches through three nodes at one time, more than the batchlogs take, had an unknown effect: OVERLOADED, applied no", async () => {
+  const ring = new MemoryRing(3);
+  ring.pendingMax = { entries: 40, bytes: 1024 * 1024 };
+  for (const node of ring.nodes) await ring.start(node);
+  for (let wave = 0; wave < 20; wave += 1) {
+    const outcomes = Array.from({ length: 120 }, (_, at) => outcomeOf(ring.process(at % 3).executor.execute(requestOf(ring))));
+    await ring.clock.advance(3 * WRITE_TIMEOUT_MS);
+    const counts = Map.groupBy(await Promise.all(outcomes), (outcome) => outcome);
+    assert.deepEqual([...counts.keys()].sort(), ["OVERLOADED no PENDING_ENTRIES_MAX", "applied"]);
+    assert.ok(counts.get("applied")!.length >= 36, "the share of each node is of use");
+  }
+});
+
+test("[LB4] batch: every holder refused it, the third a moment after the others: OVERLOADED, applied no; it was an unknown effect", async () => {
+  const ring = new MemoryRing(3);
+  ring.pendingMax = { entries: 2, bytes: 1024 * 1024 };
+  for (const node of ring.nodes) await ring.start(node);
+  ring.node(2).diskBytesPerMs = 100;
+  const filling = [1, 2].map((at) => ring.process(at).executor.execute(requestOf(ring)));
+  const refused = outcomeOf(ring.process(0).executor.execute(requestOf(ring)));
+  await ring.clock.advance(WRITE_TIMEOUT_MS);
+  await Promise.all(filling);
+  assert.equal(await refused, "OVERLOADED no undefined");
+});
 
 test("[LBD2] batch: a holder crashes right after it confirmed: the entry is on its disk", async () => {
   const ring = await MemoryRing.open(3);

@@ -1,7 +1,8 @@
 import { writeMs, type BatchResult, type BatchWriteType } from "@concord/ports";
+import { gather, type Gathered } from "@concord/quorum";
 import { assert, spanOver, toConcordError, type ConcordError, type Span, type TimeId, type TimestampUs } from "@concord/runtime";
-import { waitForAcks, type Acks } from "./acks.ts";
 import { batchError } from "./batch-error.ts";
+import type { BatchLog } from "./batch-log.ts";
 import { holdersOf, quorumOf, type BatchNode, type BatchRing } from "./batch-node.ts";
 import type { HolderLane } from "./holder-lane.ts";
 
@@ -23,15 +24,8 @@ export interface BatchSteps {
   /** The entry for these holders as one sealed value (LB15). */
   readonly seal: (batch: PreparedBatch, holders: readonly string[]) => Uint8Array;
   readonly laneOf: (node: BatchNode) => HolderLane;
-  /** The limit of this node's batchlog that a new batch meets. */
-  readonly limitOf: (batch: PreparedBatch) => ReachedLimit | undefined;
-}
-
-/** A limit of the batchlog that is reached. */
-export interface ReachedLimit {
-  readonly limit: string;
-  readonly largest: number;
-  readonly value: number;
+  /** This node's batchlog. */
+  readonly batchLog: Pick<BatchLog, "admit" | "leave">;
 }
 
 /**
@@ -50,7 +44,6 @@ export async function executeBatch(steps: BatchSteps, batch: PreparedBatch): Pro
     await applyAtQuorum(ring, batch);
     return { id, timestampUs, holders: [] };
   }
-  refuseFull(steps, batch);
   ring.failpoint("batch:before-log");
   const log = await writeLog(steps, batch);
   ring.failpoint("batch:after-log");
@@ -66,13 +59,13 @@ function refuseUnavailable(ring: BatchRing, batch: PreparedBatch): void {
   throw unavailable(batch, text, batch.logged ? "BATCH_LOG" : "UNLOGGED_BATCH");
 }
 
-/** Before anything is sent, so that nothing is applied: OVERLOADED (NOT_LOGGED). A batch that is held already is no further one. */
-function refuseFull({ limitOf }: BatchSteps, batch: PreparedBatch): void {
+/** Before anything is sent, so that nothing is applied: OVERLOADED (NOT_LOGGED). The entry counts until it has left, which the caller reports. */
+function refuseFull({ ring, batchLog }: BatchSteps, batch: PreparedBatch, entryBytes: number): void {
   assert(batch.logged, "LB12: only a logged batch needs space in the log");
-  const full = limitOf(batch);
+  const full = batchLog.admit(batch.id, entryBytes, ring.nodes.length);
   if (full === undefined) return;
   const { limit, largest, value } = full;
-  const text = `this node's batchlog has ${value}, ${limit} is ${largest}: nothing was written; repeat the batch once replay has completed some`;
+  const text = `this node's batchlog has ${value} with what is under way, ${limit} is ${largest}: nothing was written; repeat the batch once replay has completed some`;
   const metadata = { limit, largest: String(largest), value: String(value) };
   throw batchError("OVERLOADED", text, { ...factsOf(batch), writeType: "BATCH_LOG", outcome: "NOT_LOGGED", applied: "no", metadata });
 }
@@ -87,15 +80,22 @@ interface LogWrite {
 }
 
 /** LB3: the entry goes to every node; two have it on synced disk (LBD2), in single-node mode one, or LB4. */
-async function writeLog({ ring, seal, laneOf }: BatchSteps, batch: PreparedBatch): Promise<LogWrite> {
+async function writeLog(steps: BatchSteps, batch: PreparedBatch): Promise<LogWrite> {
+  const { ring, seal, laneOf } = steps;
   const createdMs = ring.clock.nowMs();
   const entry = seal(batch, holdersOf(ring));
+  refuseFull(steps, batch, entry.length);
   const confirmed: string[] = [];
   const patienceMs = Math.max(...ring.nodes.map((node) => laneOf(node).patienceMs(entry.length)));
-  const puts = ring.nodes.map((node) => tracedPut(batch.span, node, laneOf(node).put(batch.id, entry)));
+  const leave = (): void => steps.batchLog.leave(batch.id);
+  const puts = ring.nodes.map((node) => {
+    const put = laneOf(node).put(batch.id, entry);
+    if (node.name === ring.self) void put.then(leave, leave);
+    return tracedPut(batch.span, node, put);
+  });
   puts.forEach((put, at) => void put.then(() => confirmed.push(ring.nodes[at]!.name), ignore));
-  const acks = await waitForAcks(ring.clock, patienceMs, quorumOf(ring), puts);
-  if (!acks.enough) throw notLogged(batch, acks);
+  const acks = await gather(puts, { clock: ring.clock, timeoutMs: patienceMs, needed: quorumOf(ring) });
+  if (acks.kind !== "enough") throw notLogged(batch, acks);
   assert(confirmed.length >= quorumOf(ring), "I1: two holders (one in single-node mode) have it before a row is merged");
   assert(new Set(confirmed).size === confirmed.length, "I1: two holders are two nodes");
   return { createdMs, entryBytes: entry.length, puts, confirmed: [...confirmed] };
@@ -134,13 +134,13 @@ async function completeInBackground({ ring, laneOf }: BatchSteps, batch: Prepare
   for (const node of ring.nodes) laneOf(node).remove(batch.id);
 }
 
-function notLogged(batch: PreparedBatch, acks: Acks): ConcordError {
+function notLogged(batch: PreparedBatch, acks: TooFew): ConcordError {
   const mismatch = acks.failures.find((failure) => failure.code === "IDEMPOTENCY_MISMATCH");
   if (mismatch !== undefined) return mismatch;
   const expired = acks.failures.find((failure) => failure.code === "TIMESTAMP_OUT_OF_RANGE");
   if (expired !== undefined && neverTaken(acks)) return expired;
-  if (neverTaken(acks)) return unavailable(batch, "no holder took the batch", "BATCH_LOG", acks.failures[0]);
-  const text = `${acks.acked} holders confirmed the batch, too few; repeat it with the same id and timestamp`;
+  if (neverTaken(acks)) return unavailable(batch, "no holder took the batch", "BATCH_LOG", refusalOf(acks));
+  const text = `${acks.answers} holders confirmed the batch, too few; repeat it with the same id and timestamp`;
   return batchError("BATCH_LOG_TIMEOUT", text, {
     ...factsOf(batch),
     writeType: "BATCH_LOG",
@@ -156,13 +156,13 @@ async function applyAtQuorum(ring: BatchRing, batch: PreparedBatch): Promise<voi
   const timeoutMs = writeMs(ring.writeTimeoutMs, batch.bytes);
   const applies = ring.nodes.map((node) => node.rows.applyRows(batch.mutations, timeoutMs));
   void hintMissed(ring, batch, createdMs, applies);
-  const acks = await waitForAcks(ring.clock, timeoutMs, quorumOf(ring), applies);
-  if (acks.enough) return;
+  const acks = await gather(applies, { clock: ring.clock, timeoutMs, needed: quorumOf(ring) });
+  if (acks.kind === "enough") return;
   const writeType = "UNLOGGED_BATCH";
   const expired = acks.failures.find((failure) => failure.code === "TIMESTAMP_OUT_OF_RANGE");
   if (expired !== undefined && neverTaken(acks)) throw expired;
-  if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, acks.failures[0]);
-  const text = `${acks.acked} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
+  if (neverTaken(acks)) throw unavailable(batch, "no replica took the batch", writeType, refusalOf(acks));
+  const text = `${acks.answers} replicas confirmed the batch, ${quorumOf(ring)} are needed; it may be applied in part`;
   throw batchError("WRITE_TIMEOUT", text, { ...factsOf(batch), writeType, outcome: undefined, cause: acks.failures[0] });
 }
 
@@ -175,8 +175,16 @@ async function hintMissed(ring: BatchRing, batch: PreparedBatch, createdMs: numb
   if (mayBeThere) await Promise.allSettled(missing.map((node) => ring.hint(node.name, createdMs, batch.mutations)));
 }
 
-function neverTaken(acks: Acks): boolean {
-  return acks.acked === 0 && acks.outstanding === 0 && acks.failures.every((failure) => failure.applied === "no");
+type TooFew = Extract<Gathered<unknown>, { readonly kind: "too-few" }>;
+
+/** Every node refused it before it wrote anything: no other answer proves that the batch has no effect. */
+function neverTaken(acks: TooFew): boolean {
+  return acks.answers === 0 && acks.outstanding === 0 && acks.failures.every((failure) => failure.applied === "no");
+}
+
+/** A full holder before one that is away: it is what the client can wait for. */
+function refusalOf({ failures }: TooFew): ConcordError | undefined {
+  return failures.find(({ code }) => code === "OVERLOADED") ?? failures[0];
 }
 
 function unavailable(batch: PreparedBatch, message: string, writeType: BatchWriteType, cause?: ConcordError): ConcordError {

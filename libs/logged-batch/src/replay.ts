@@ -1,5 +1,6 @@
 import type { Verdict } from "@concord/failure-detection";
 import { writeMs, type DeadLetter, type DeadLetterReason, type ReplayCount, type RowKey, type StepRunner } from "@concord/ports";
+import { gather } from "@concord/quorum";
 import { decodeMutation } from "@concord/rows";
 import {
   assert,
@@ -14,7 +15,6 @@ import {
   type TimeId,
   type Timer,
 } from "@concord/runtime";
-import { waitForAcks } from "./acks.ts";
 import { decodeEntry, type BatchEntry } from "./batch-entry.ts";
 import { batchError } from "./batch-error.ts";
 import type { BatchLog, HeldBatch } from "./batch-log.ts";
@@ -199,8 +199,8 @@ export class BatchReplay {
     const needed = quorumOf(this.#ring) - 1;
     if (needed > 0) {
       const puts = this.#ring.nodes.filter((node) => node.name !== this.#ring.self).map((node) => this.#putAt(node, bytes));
-      const { enough, failures } = await waitForAcks(this.#ring.clock, this.#timeMs(bytes.length), needed, puts);
-      if (!enough) throw undecided(held, failures[0]);
+      const gathered = await gather(puts, { clock: this.#ring.clock, timeoutMs: this.#timeMs(bytes.length), needed });
+      if (gathered.kind !== "enough") throw undecided(held, gathered.failures[0]);
     }
     // on two disks before the first row is merged (I1)
     await runner.submit(batchLog.write({ entries: [], decided: [held.id], removed: [] }));
@@ -392,7 +392,7 @@ export class BatchReplay {
 
   /** At most so long, whatever the nodes do. */
   async #all(timeoutMs: number, calls: readonly Promise<void>[]): Promise<void> {
-    if (calls.length > 0) await waitForAcks(this.#ring.clock, timeoutMs, calls.length, calls);
+    if (calls.length > 0) await gather(calls, { clock: this.#ring.clock, timeoutMs, needed: calls.length });
   }
 
   /** One write timeout, and the time of a batch's bytes. */

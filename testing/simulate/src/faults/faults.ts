@@ -317,8 +317,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: EXECUTE_BATCH,
-        search: "waitForAcks(ring.clock, patienceMs, quorumOf(ring), puts)",
-        replace: "waitForAcks(ring.clock, patienceMs, 1, puts)",
+        search: "timeoutMs: patienceMs, needed: quorumOf(ring)",
+        replace: "timeoutMs: patienceMs, needed: 1",
       },
       { file: EXECUTE_BATCH, search: "assert(confirmed.length >= quorumOf(ring),", replace: "assert(confirmed.length >= 1," },
     ],
