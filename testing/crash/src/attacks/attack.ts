@@ -14,7 +14,7 @@ export interface Attack {
   readonly isShort: boolean;
   /** Default: the one program alone. */
   readonly members?: Members;
-  /** Additional settings of each process of the one program. */
+  /** Additional settings of each process that keeps rows: the one program, or the storage-proxies. */
   readonly config?: object;
   /** Limit of open files of the processes, RLIMIT_NOFILE; absent = ours. */
   readonly descriptorsMax?: number;

@@ -5,7 +5,7 @@ import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
 import { damagedPart, damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
-import { deadPeer, deadPeerDisk } from "./dead-peer.ts";
+import { deadPeer, deadPeerDisk, deadPeerSeparate } from "./dead-peer.ts";
 import { descriptors, descriptorsLong } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
@@ -35,6 +35,7 @@ export const ATTACKS: readonly Attack[] = [
   busyDrain,
   deadPeer,
   deadPeerDisk,
+  deadPeerSeparate,
   largeRow,
 ];
 

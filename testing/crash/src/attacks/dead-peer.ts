@@ -1,5 +1,6 @@
 // A node of three that stays dead for longer than hints for it find space: all others are served, and it gets all that it lacks once it is back.
 import { rmSync } from "node:fs";
+import { EVERYTHING } from "@concord/constellation";
 import type { Attack, Target } from "./attack.ts";
 import { BATCH_BYTES, compare, type Compared, PromisedRows } from "./promised-rows.ts";
 import { connectEach, healed, hints, Replica, type Ring, ringOf, settle, waitingFor } from "./replicas.ts";
@@ -86,5 +87,14 @@ const common = {
 };
 
 export const deadPeer: Attack = { name: "dead-peer", isShort: true, run: (target) => attack(target, false), ...common };
+
+/** The replicas are storage-proxies in processes of their own; the coordinators live. */
+export const deadPeerSeparate: Attack = {
+  name: "dead-peer-separate",
+  isShort: false,
+  run: (target) => attack(target, false),
+  ...common,
+  members: EVERYTHING,
+};
 
 export const deadPeerDisk: Attack = { name: "dead-peer-disk", isShort: false, run: (target) => attack(target, true), ...common };

@@ -107,9 +107,10 @@ export interface Ring {
   readonly survivors: readonly NodePlan[];
 }
 
-/** The last node is the victim: the first one is measured, and is the gateway of honest users. */
+/** The last replica is the victim: the first one is measured, and is the gateway of honest users where it is the one program. */
 export function ringOf({ constellation: { nodes } }: Target): Ring {
-  return { victim: nodes.at(-1)!, survivors: nodes.slice(0, -1) };
+  const replicas = nodes.filter(({ service }) => service === "concord" || service === "storage-proxy");
+  return { victim: replicas.at(-1)!, survivors: replicas.slice(0, -1) };
 }
 
 /** A client for each of the nodes, which asks that one alone for rows. */

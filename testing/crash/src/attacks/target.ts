@@ -4,7 +4,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Client, type Constellation, type Exit, type NodeProcess, ONE_PROCESS, startConstellation } from "@concord/constellation";
+import {
+  type Client,
+  type Constellation,
+  type Exit,
+  type NodeProcess,
+  ONE_PROCESS,
+  type Service,
+  startConstellation,
+} from "@concord/constellation";
 import type { Attack, Environment, Measured, Target } from "./attack.ts";
 import { Bystanders, SERVED, type Served } from "./bystanders.ts";
 
@@ -49,6 +57,12 @@ export async function runAttack(attack: Attack, client: Client): Promise<Result>
   }
 }
 
+/** The attack's settings are for rows; a program of one service refuses those of another. */
+function settingsOf({ config }: Attack): Partial<Record<Service, object>> {
+  const rows = { ...SETTINGS, ...config };
+  return { concord: rows, "storage-proxy": rows, "txn-coordinator": SETTINGS, "object-gateway": SETTINGS, "dedup-worker": SETTINGS };
+}
+
 async function attackIn(folder: string, attack: Attack, client: Client): Promise<Result> {
   mkdirSync(folder, { recursive: true });
   const ended: string[] = [];
@@ -57,7 +71,7 @@ async function attackIn(folder: string, attack: Attack, client: Client): Promise
     dataFolder: folder,
     portBase: "free",
     members: attack.members ?? ONE_PROCESS,
-    config: { concord: { ...SETTINGS, ...attack.config } },
+    config: settingsOf(attack),
     readyTimeoutMs: START_MS,
     launcher: descriptorsMax === undefined ? undefined : ["prlimit", `--nofile=${descriptorsMax}:${descriptorsMax}`],
     onCrash: (node: NodeProcess, { code, signal }: Exit) =>
@@ -138,14 +152,14 @@ class RunningTarget implements Target {
   readonly notes: string[] = [];
 
   constructor(constellation: Constellation, client: Client, bystanders: Bystanders, folder: string) {
-    const { name, address, httpAddress, adminAddress } = constellation.nodes[0]!;
+    const { name, address, adminAddress } = constellation.nodes[0]!;
     this.constellation = constellation;
     this.client = client;
     this.bystanders = bystanders;
     this.folder = folder;
     this.name = name;
     this.address = address;
-    this.httpAddress = httpAddress!;
+    this.httpAddress = constellation.nodes.flatMap(({ httpAddress }) => (httpAddress === undefined ? [] : [httpAddress]))[0]!;
     this.adminAddress = adminAddress;
   }
 
