@@ -116,8 +116,9 @@ export class QuorumRowStore implements RowStore {
   }
 
   /**
-   * As `read`. A page is shorter than its limit, with `next`, when its rows would have more than PAGE_ROW_BYTES_MAX or RANGE_SCAN_IMAGES_MAX images
-   * were looked at; one without a row goes on then until half of its time is used: an empty page would only be asked for again.
+   * As `read`. A page is shorter than its limit, with `next`, when its rows would have more than PAGE_ROW_BYTES_MAX, when RANGE_SCAN_IMAGES_MAX images
+   * were looked at, or when half of its time is used: what is there is not lost to a time-out. One without a row goes on until both hold: an empty page would
+   * only be asked for again.
    */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page takes at least one row");
@@ -145,7 +146,9 @@ export class QuorumRowStore implements RowStore {
       }
       if (page.horizon === undefined) break;
       const isHalfUsed = deadlineMs - this.#clock.monotonicMs() < options.timeoutMs / 2;
-      if (scanned >= RANGE_SCAN_IMAGES_MAX && (rows.length > 0 || isHalfUsed)) return { rows, next: decodeRowKey(page.horizon).clustering };
+      const isScanned = scanned >= RANGE_SCAN_IMAGES_MAX;
+      const isEnough = rows.length > 0 ? isScanned || isHalfUsed : isScanned && isHalfUsed;
+      if (isEnough) return { rows, next: decodeRowKey(page.horizon).clustering };
       if (range.reverse) bounds.to = page.horizon;
       else bounds.from = successor(page.horizon);
     }
