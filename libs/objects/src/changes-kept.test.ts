@@ -1,7 +1,22 @@
 // Each way to change an object, its gateway dying at each point of it: before or after, never between; blobs are exactly what rows name.
+import type { Oid } from "@concord/ports";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes, faults, get, openGateway, openWorld, put, quiesce, remove, restart, turns, type Gateway } from "./test/gateway.ts";
+import { decodeRow, referencesOf } from "./row-codec.ts";
+import {
+  bytes,
+  faults,
+  get,
+  openGateway,
+  openWorld,
+  put,
+  quiesce,
+  remove,
+  restart,
+  turns,
+  type Gateway,
+  type World,
+} from "./test/gateway.ts";
 
 /** In the head row, beside it, and in a blob. */
 const SIZES: Readonly<Record<string, (name: string) => string>> = {
@@ -30,6 +45,15 @@ const NEXT: Readonly<Record<string, (dead: Gateway) => Promise<Gateway>>> = {
     return openGateway(dead.world, { instance: "two" });
   },
 };
+
+/** Blobs that both a living row and a GC entry name. */
+function liveGarbage(world: World): readonly Oid[] {
+  const rows = world.metadata.contents("photos/0").map(({ value }) => decodeRow(value));
+  const named = (isGarbage: boolean): Oid[] =>
+    rows.filter(({ kind }) => (kind === "garbage") === isGarbage).flatMap((row) => referencesOf(row).oids);
+  const live = new Set(named(false));
+  return named(true).filter((oid) => live.has(oid));
+}
 
 for (const [what, { isThereBefore, steps }] of Object.entries(CHANGES)) {
   for (const [where, contentOf] of Object.entries(SIZES)) {
@@ -66,6 +90,8 @@ for (const [what, { isThereBefore, steps }] of Object.entries(CHANGES)) {
           left = Number.POSITIVE_INFINITY;
           if (isOver) dying.kill();
           const next = await nextOf(dying);
+          await next.recovery.recoverAll();
+          assert.deepEqual(liveGarbage(world), [], `point ${point}: recovery condemned what a row names`);
           await quiesce(next);
           const found = await get(next, "k");
           assert.ok(possible.includes(found), `point ${point}: ${found}, of ${possible.join()}`);
