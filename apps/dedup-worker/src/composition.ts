@@ -183,7 +183,7 @@ async function openKafka(
   // The driver is loaded only where it is used: programs that do without start sooner.
   const { openKafkaLog } = await import("@concord/adapter-kafka");
   const { kafkaPipeline, kafkaInputTopic, kafkaOutputTopic, kafkaDeadLettersTopic, windowMaxAgeMs } = config;
-  const { clock, log } = environment;
+  const { clock, log, tasks } = environment;
   return await openKafkaLog({
     ...kafkaConnection(config, kafkaCa),
     topics: { input: kafkaInputTopic, output: kafkaOutputTopic, "dead-letters": kafkaDeadLettersTopic },
@@ -195,6 +195,7 @@ async function openKafka(
     inputOffsetOf: (message) => readOrigin(message)?.inputOffset,
     ...assignmentOf(owners),
     clock,
+    tasks,
     log,
     ...tries,
   });

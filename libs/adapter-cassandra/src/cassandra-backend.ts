@@ -96,7 +96,7 @@ export class CassandraBackend implements StorageBackend {
     const { clock, log, metrics, startWaits = new StartWaits(environment) } = environment;
     const session = await this.#connect(startWaits, signal);
     const checked = new CheckedNodes({ session, clock, log, metrics, onFailed: this.#options.onFailed });
-    const checkedKeyspace = new CheckedKeyspace({ session, keyspace, clock, log, metrics });
+    const checkedKeyspace = new CheckedKeyspace({ session, keyspace, clock, tasks: environment.tasks, log, metrics });
     try {
       await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal });
       await startWaits.until(`Concord's tables in the keyspace ${keyspace}`, () => checkSchema(session, keyspace), { signal });

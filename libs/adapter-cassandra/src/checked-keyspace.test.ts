@@ -30,6 +30,7 @@ function fixture() {
   let nodes: readonly CassandraNode[] = nodesOf({ dc1: 3, dc2: 3, dc3: 3 });
   const log = (level: string) => (message: string, fields?: object) => void lines.push(`${level} ${message} ${JSON.stringify(fields)}`);
   const clock = {
+    monotonicMs: () => 0,
     setTimer: (delayMs: number, run: () => void) => {
       [tick, tickMs] = [run, delayMs];
       return { cancel: () => (tick = undefined) };

@@ -1,4 +1,4 @@
-import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { ConcordError, Task, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import { keyspaceFaults, type CheckingSession, type KeyspaceFaults } from "./keyspace-checks.ts";
 import { KEYSPACE_CHECK_MS, KEYSPACE_SECOND_LOOK_MS } from "./limits.ts";
 
@@ -6,6 +6,7 @@ export interface CheckedKeyspaceOptions {
   readonly session: CheckingSession;
   readonly keyspace: string;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -19,11 +20,18 @@ export class CheckedKeyspace {
   #faults = "";
   #isRight = true;
   #isSecondLook = false;
-  #timer: Timer | undefined;
-  #isStopped = false;
+  readonly #task: Task;
 
   constructor(options: CheckedKeyspaceOptions) {
     this.#options = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: check of the Cassandra keyspace",
+      firstAfterMs: KEYSPACE_CHECK_MS,
+      step: (signal) => this.#checkAgain(signal),
+      retryMs: () => KEYSPACE_CHECK_MS,
+      failed: ({ message }) => this.#unchecked(message),
+    });
   }
 
   /** False while what is acknowledged can be lost, or permissions are missing, by the last check that was answered. */
@@ -42,36 +50,31 @@ export class CheckedKeyspace {
         applied: "no",
       });
     this.#logChange(faults);
-    this.#schedule(KEYSPACE_CHECK_MS);
+    this.#task.start();
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#timer?.cancel();
+    void this.#task.stop();
   }
 
-  #schedule(delayMs: number): void {
-    if (!this.#isStopped) this.#timer = this.#options.clock.setTimer(delayMs, () => void this.#checkAgain());
+  /** Resolves with the pause until the next check. */
+  async #checkAgain(signal: AbortSignal): Promise<number> {
+    const { session, keyspace } = this.#options;
+    const faults = await keyspaceFaults(session, keyspace);
+    signal.throwIfAborted();
+    const isFirstSight = refusing(faults).length > 0 && this.#isRight && !this.#isSecondLook;
+    this.#isSecondLook = isFirstSight;
+    if (isFirstSight) return KEYSPACE_SECOND_LOOK_MS;
+    this.#count(faults);
+    this.#isRight = refusing(faults).length === 0;
+    this.#logChange(faults);
+    return KEYSPACE_CHECK_MS;
   }
 
-  /** Never rejects. */
-  async #checkAgain(): Promise<void> {
-    const { session, keyspace, log, metrics } = this.#options;
-    try {
-      const faults = await keyspaceFaults(session, keyspace);
-      if (this.#isStopped) return;
-      const isFirstSight = refusing(faults).length > 0 && this.#isRight && !this.#isSecondLook;
-      this.#isSecondLook = isFirstSight;
-      if (isFirstSight) return this.#schedule(KEYSPACE_SECOND_LOOK_MS);
-      this.#count(faults);
-      this.#isRight = refusing(faults).length === 0;
-      this.#logChange(faults);
-    } catch (thrown) {
-      if (this.#isStopped) return;
-      metrics.gauge("cassandra_keyspace_faults", 1, { kind: "unchecked" });
-      log.warn("the Cassandra keyspace could not be checked: what the last check found counts", { reason: toConcordError(thrown).message });
-    }
-    this.#schedule(KEYSPACE_CHECK_MS);
+  #unchecked(reason: string): void {
+    const { log, metrics } = this.#options;
+    metrics.gauge("cassandra_keyspace_faults", 1, { kind: "unchecked" });
+    log.warn("the Cassandra keyspace could not be checked: what the last check found counts", { reason });
   }
 
   #count({ losing, forbidden, weak }: KeyspaceFaults): void {

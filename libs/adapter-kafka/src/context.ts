@@ -1,5 +1,5 @@
 import type { LogTopic, NewMessage } from "@concord/ports";
-import { sleep, type Clock, type Log } from "@concord/runtime";
+import { sleep, type Clock, type Log, type Tasks } from "@concord/runtime";
 import { failureType, type KafkaWire } from "./kafka-wire.ts";
 import { CONCURRENT_ATTEMPTS_MAX, CONCURRENT_PAUSE_MS } from "./limits.ts";
 import type { Reader } from "./reader.ts";
@@ -23,6 +23,7 @@ export interface KafkaContext {
   readonly batchBytesMax: Readonly<Record<LogTopic, number>>;
   readonly reader: Reader;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   /** The input offset that a message of the output was made of; undefined: it was not made by this pipeline. */
   readonly inputOffsetOf: (message: NewMessage) => bigint | undefined;

@@ -11,7 +11,7 @@ import {
   type PageLimits,
   type TopicFault,
 } from "@concord/ports";
-import { backoffMs, ConcordError, sleep, type Clock } from "@concord/runtime";
+import { backoffMs, ConcordError, sleep, type Clock, type Tasks } from "@concord/runtime";
 import { type KafkaContext, type KafkaMode } from "./context.ts";
 import { unavailable } from "./failures.ts";
 import { failureType, KafkaFailure, type KafkaWire } from "./kafka-wire.ts";
@@ -35,6 +35,7 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
   /** How long output must be kept; undefined: for ever. */
   readonly outputKeptMs: number | undefined;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   /** The input offset that a message of the output was made of. */
   readonly inputOffsetOf: (message: NewMessage) => bigint | undefined;
   /** Of several workers: whether this one owns the partition now. Absent: this one has all of them, until another one comes. */
@@ -50,7 +51,7 @@ export interface KafkaLogOptions extends Omit<KafkaConnection, "topics"> {
  * a topic or a broker cannot carry a pipeline, naming each setting (DD16).
  */
 export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog> {
-  const { topics, pipeline, partitions, mode, clock, log, inputOffsetOf, isAssigned, signal } = options;
+  const { topics, pipeline, partitions, mode, clock, tasks, log, inputOffsetOf, isAssigned, signal } = options;
   const wire = new KafkajsWire({ ...options, topics: Object.values(topics) });
   try {
     for (let failures = 1; ; failures += 1) {
@@ -59,7 +60,10 @@ export async function openKafkaLog(options: KafkaLogOptions): Promise<MessageLog
         await checkBrokers(wire, log);
         await checkPipelineSize({ wire, topics, pipeline, partitions, clock });
         const reader = new Reader(wire, topics.input);
-        return new KafkaLog({ wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, log, inputOffsetOf }, isAssigned);
+        return new KafkaLog(
+          { wire, topics, pipeline, partitions, mode, batchBytesMax, reader, clock, tasks, log, inputOffsetOf },
+          isAssigned,
+        );
       } catch (error) {
         if (!(error instanceof KafkaFailure) || signal?.aborted === true) throw error instanceof ConcordError ? error : unavailable(error);
         log.warn("Kafka cannot be used yet", { reason: error.message });

@@ -1,5 +1,5 @@
 import type { TopicFault } from "@concord/ports";
-import type { Timer } from "@concord/runtime";
+import { every, Task } from "@concord/runtime";
 import type { KafkaContext } from "./context.ts";
 import type { TopicSize } from "./kafka-wire.ts";
 import { RECORD_EVERY_MS, TOPICS_EVERY_MS } from "./limits.ts";
@@ -10,19 +10,24 @@ type Sizes = Readonly<Record<"input" | "output", TopicSize>>;
 /** Looks at the topics for as long as the log is open: others add partitions to them, or make them anew. */
 export class TopicWatch {
   readonly #context: KafkaContext;
-  readonly #closed: AbortSignal;
+  readonly #task: Task;
   readonly #open = new Set<number>();
   #first: Sizes | undefined;
   #recordedMs: number;
   #fault: TopicFault | undefined;
-  #timer: Timer | undefined;
 
   constructor(context: KafkaContext, closed: AbortSignal) {
     this.#context = context;
-    this.#closed = closed;
     this.#recordedMs = context.clock.monotonicMs();
-    closed.addEventListener("abort", () => this.#timer?.cancel(), { once: true });
-    this.#later();
+    this.#task = new Task({
+      ...context,
+      name: "messages: topics",
+      firstAfterMs: TOPICS_EVERY_MS,
+      ...every(TOPICS_EVERY_MS, () => this.#look()),
+      failed: ({ message }) => context.log.debug("the topics cannot be looked at", { reason: message }),
+    });
+    closed.addEventListener("abort", () => void this.#task.stop(), { once: true });
+    this.#task.start();
   }
 
   get fault(): TopicFault | undefined {
@@ -38,22 +43,13 @@ export class TopicWatch {
     this.#open.delete(partition);
   }
 
-  #later(): void {
-    this.#timer = this.#context.clock.setTimer(TOPICS_EVERY_MS, () => void this.#look());
-  }
-
-  /** Brokers that cannot be reached are no fault of the topics. */
+  /** Rejects when brokers cannot be reached, which is no fault of the topics. */
   async #look(): Promise<void> {
-    const { wire, topics, log, clock } = this.#context;
-    try {
-      const sizes = { input: await wire.partitions(topics.input), output: await wire.partitions(topics.output) };
-      this.#first ??= sizes;
-      this.#compare(sizes, this.#first);
-      if (this.#fault === undefined && clock.monotonicMs() - this.#recordedMs >= RECORD_EVERY_MS) await this.#record(sizes);
-    } catch (thrown) {
-      log.debug("the topics cannot be looked at", { reason: String(thrown) });
-    }
-    if (!this.#closed.aborted) this.#later();
+    const { wire, topics, clock } = this.#context;
+    const sizes = { input: await wire.partitions(topics.input), output: await wire.partitions(topics.output) };
+    this.#first ??= sizes;
+    this.#compare(sizes, this.#first);
+    if (this.#fault === undefined && clock.monotonicMs() - this.#recordedMs >= RECORD_EVERY_MS) await this.#record(sizes);
   }
 
   #compare(sizes: Sizes, first: Sizes): void {

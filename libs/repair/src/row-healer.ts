@@ -3,7 +3,7 @@ import type { LogPosition, StepRunner } from "@concord/ports";
 import { mergeAnswers, openRow, quarantine, type Forgotten, type MergedRow, type RowReplica } from "@concord/quorum";
 import {
   ConcordError,
-  sleep,
+  Task,
   timestampUsOf,
   toConcordError,
   type Checksum,
@@ -11,6 +11,7 @@ import {
   type Log,
   type Metrics,
   type Seq,
+  type Tasks,
   type TimestampUs,
 } from "@concord/runtime";
 import { HEAL_POSITIONS_MAX, HEAL_RETRY_MS, HEALING_ROWS_MAX } from "./limits.ts";
@@ -28,6 +29,7 @@ export interface RowHealerOptions {
   readonly applied: () => readonly LogPosition[];
   readonly checksum: Checksum;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly timeoutMs: number;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -40,11 +42,20 @@ export interface RowHealerOptions {
 export class RowHealer {
   readonly #options: RowHealerOptions;
   readonly #damaged = new Map<string, Uint8Array>();
-  readonly #stopping = new AbortController();
-  #healing: Promise<void> | undefined;
+  readonly #task: Task;
 
   constructor(options: RowHealerOptions) {
     this.#options = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: damaged rows",
+      firstAfterMs: Number.POSITIVE_INFINITY,
+      step: (signal) => this.#healAll(signal),
+      retryMs: () => HEAL_RETRY_MS,
+      failed: ({ message }) => options.log.warn("damaged rows are healed later", { reason: message }),
+      progress: () => ({ damaged: this.size }),
+    });
+    this.#task.start();
   }
 
   /** Rows that wait to be healed. */
@@ -56,32 +67,29 @@ export class RowHealer {
   noticed(storedKey: Uint8Array): void {
     const { peers, metrics } = this.#options;
     const name = keyText(storedKey);
-    if (peers.length === 0 || this.#stopping.signal.aborted || this.#damaged.has(name) || this.#damaged.size >= HEALING_ROWS_MAX) return;
+    if (peers.length === 0 || this.#task.signal.aborted || this.#damaged.has(name) || this.#damaged.size >= HEALING_ROWS_MAX) return;
     metrics.count("repair_damaged_rows_total", 1);
     this.#damaged.set(name, storedKey.slice());
-    this.#healing ??= this.#healAll().finally(() => (this.#healing = undefined));
+    this.#task.wake();
   }
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#healing;
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
-  async #healAll(): Promise<void> {
-    const { clock, log, metrics } = this.#options;
-    const { signal } = this.#stopping;
-    while (this.#damaged.size > 0 && !signal.aborted) {
-      for (const [name, storedKey] of this.#damaged) {
-        try {
-          if (await this.#heal(storedKey)) metrics.count("repair_healed_rows_total", 1);
-          this.#damaged.delete(name);
-        } catch (thrown) {
-          log.debug("a damaged row waits for both peers", { reason: toConcordError(thrown).message });
-        }
-        if (signal.aborted) return;
+  /** Resolves with the pause until rows that could not be healed are tried again. */
+  async #healAll(signal: AbortSignal): Promise<number> {
+    const { log, metrics } = this.#options;
+    for (const [name, storedKey] of this.#damaged) {
+      if (signal.aborted) break;
+      try {
+        if (await this.#heal(storedKey)) metrics.count("repair_healed_rows_total", 1);
+        this.#damaged.delete(name);
+      } catch (thrown) {
+        log.debug("a damaged row waits for both peers", { reason: toConcordError(thrown).message });
       }
-      if (this.#damaged.size > 0) await sleep(clock, HEAL_RETRY_MS, signal);
     }
+    return this.#damaged.size > 0 ? HEAL_RETRY_MS : Number.POSITIVE_INFINITY;
   }
 
   /** False: it is sound, as when a log put it anew meanwhile. */
