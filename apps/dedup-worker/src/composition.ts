@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { openEmbeddedLog } from "@concord/adapter-embedded-log";
 import { UdpMembership } from "@concord/adapter-heartbeats";
 import type { KafkaLogOptions } from "@concord/adapter-kafka";
-import { openLevel } from "@concord/adapter-level";
+import { openLevel, reportFiltersTo } from "@concord/adapter-level";
 import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { tokensOf } from "@concord/config";
 import {
@@ -136,7 +136,7 @@ export function composeDedupWorker(config: DedupWorkerConfig, options: DedupWork
 /** Windows are made again from the logs when they are lost: theirs are backing stores by themselves. */
 async function openOwn(folder: string, { dataFolder }: DedupWorkerConfig, host: DedupWorkerOptions): Promise<KeyValue> {
   const { environment, disk, onFailed = (cause: ConcordError) => void Promise.reject(cause) } = host;
-  const backing = await openLevel(join(dataFolder, folder), nodeDescriptors());
+  const backing = await openLevel(join(dataFolder, folder), nodeDescriptors(), reportFiltersTo(environment.log));
   return folder === META_FOLDER ? openJournaledStore({ ...environment, disk, folder, backing, onFailed }) : flushedKeyValue(backing);
 }
 

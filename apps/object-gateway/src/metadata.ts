@@ -2,7 +2,7 @@
 // gateways, or a test's store.
 import { join } from "node:path";
 import { KeyValueMetadata } from "@concord/adapter-key-value-metadata";
-import { openLevel, openLevelCopy } from "@concord/adapter-level";
+import { openLevel, openLevelCopy, reportFiltersTo } from "@concord/adapter-level";
 import { nodeDescriptors } from "@concord/adapter-node-runtime";
 import { ProxyChannels, StorageProxyMetadata } from "@concord/adapter-storage-proxy";
 import { TransactionMetadata } from "@concord/adapter-transaction-metadata";
@@ -63,7 +63,7 @@ async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOpti
 async function openOwnStore(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<Store> {
   const { environment, disk, writes } = options;
   const open = writes?.kind === "refused" ? openLevelCopy : openLevel;
-  const backing = await open(join(config.dataFolder, ROWS_FOLDER), nodeDescriptors());
+  const backing = await open(join(config.dataFolder, ROWS_FOLDER), nodeDescriptors(), reportFiltersTo(environment.log));
   return openStore({ ...environment, disk, folder: ROWS_FOLDER, backing, onFailed: onFailedOf(options) });
 }
 

@@ -9,8 +9,8 @@ import { isMaskOf } from "./masked-crc.ts";
  * LevelDB's table files: blocks, each followed by a type (1 byte) and a masked CRC32C of both (4 bytes, little-endian); a footer of 48 bytes:
  * handles of the metaindex and of the index (offset and size, varints each), padding, magic.
  */
-const FOOTER_BYTES = 48;
-const TRAILER_BYTES = 5;
+export const FOOTER_BYTES = 48;
+export const TRAILER_BYTES = 5;
 const MAGIC = 0xdb4775248b80fb57n;
 export const TABLE = /\.(ldb|sst)$/;
 
@@ -55,7 +55,11 @@ export async function findSuspects(folder: string, suspects: Suspect[]): Promise
 
 /** The first suspect that is one of `tables`, the numbers of those that the store is made of. */
 export function damagedOneOf(suspects: readonly Suspect[], tables: ReadonlySet<number> | undefined): ConcordError | undefined {
-  return suspects.find(({ path }) => tables?.has(numberOf(path)) === true)?.damage;
+  return suspects.find(({ path }) => tables !== undefined && isTableOf(path, tables))?.damage;
+}
+
+export function isTableOf(path: string, tables: ReadonlySet<number>): boolean {
+  return tables.has(numberOf(path));
 }
 
 /**
@@ -133,7 +137,7 @@ async function damageOf(path: string, file: FileHandle): Promise<ConcordError | 
 }
 
 /** All of it, some megabytes: reading block by block costs ten times as much. */
-async function contentOf(file: FileHandle): Promise<Buffer> {
+export async function contentOf(file: FileHandle): Promise<Buffer> {
   const content = Buffer.alloc((await file.stat()).size);
   let at = 0;
   while (at < content.length) {
@@ -145,7 +149,7 @@ async function contentOf(file: FileHandle): Promise<Buffer> {
 }
 
 /** Every byte but the footer's is in a block that is checked, and the footer must lead to all of them. */
-function checkTable(path: string, table: Buffer): void {
+export function checkTable(path: string, table: Buffer): void {
   if (table.length < FOOTER_BYTES) throw damaged(path, "is shorter than its footer");
   if (!hasFooter(table)) throw damaged(path, "has no footer");
   const footer = table.subarray(table.length - FOOTER_BYTES);
@@ -159,18 +163,29 @@ function hasFooter(table: Buffer): boolean {
   return table.length >= FOOTER_BYTES && table.readBigUInt64LE(table.length - 8) === MAGIC;
 }
 
-/** Blocks in the order of their keys; undefined: the index that leads to them is not what was written. */
-export function dataBlocksOf(table: Buffer): readonly DataBlock[] | undefined {
+/** A table's index: its own place, and the blocks that it leads to, in the order of their keys. */
+export interface Index extends Handle {
+  readonly blocks: readonly DataBlock[];
+}
+
+/** Undefined: the index, or the way to it, is not what was written. */
+export function readIndex(table: Buffer): Index | undefined {
   try {
     if (!hasFooter(table)) return undefined;
     const footer = table.subarray(table.length - FOOTER_BYTES);
     const cursor = { at: 0 };
     handleAt("", footer, cursor);
-    return handlesIn("", blockAt("", table, handleAt("", footer, cursor)));
+    const handle = handleAt("", footer, cursor);
+    return { ...handle, blocks: handlesIn("", blockAt("", table, handle)) };
   } catch (thrown) {
     if (thrown instanceof ConcordError) return undefined;
     throw thrown;
   }
+}
+
+/** Blocks in the order of their keys; undefined: the index that leads to them is not what was written. */
+export function dataBlocksOf(table: Buffer): readonly DataBlock[] | undefined {
+  return readIndex(table)?.blocks;
 }
 
 export function isBlockSound(table: Buffer, block: Handle): boolean {
@@ -186,6 +201,8 @@ export function isBlockSound(table: Buffer, block: Handle): boolean {
 /** The values of the metaindex's or the index's entries; keys of the former name the filters. */
 function handlesIn(path: string, block: Buffer): DataBlock[] {
   const restarts = block.readUInt32LE(block.length - 4);
+  // LevelDB takes a block without a restart point for an empty one.
+  if (restarts === 0) return [];
   const end = block.length - 4 * (restarts + 1);
   const handles: DataBlock[] = [];
   const cursor = { at: 0 };

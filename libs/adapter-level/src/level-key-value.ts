@@ -5,6 +5,7 @@ import type { BackingStore, KeyRange, KeyValueEntry, KeyValueOperation } from "@
 import { damagedOneOf, findSuspects, refuseSuspects, type Suspect } from "./check-tables.ts";
 import { closeDatabase, openCopiedDatabase, removeCopies } from "./copied-database.ts";
 import { flushDatabase, NotFlushed, openDatabase, readRange, requireLock, writeBatch, type Database } from "./database.ts";
+import { leaveOutFilters } from "./leave-out-filters.ts";
 import { isManifestLost, ManifestEvidence } from "./manifest-evidence.ts";
 import { UnflushedBatches } from "./unflushed-batches.ts";
 
@@ -22,6 +23,11 @@ const REOPENING_BYTES = 16 * 1024 * 1024;
 /** Pause between two looks at the free space. */
 const SPACE_LOOK_MS = 250;
 
+export interface LevelOptions {
+  /** Given: a table of which only the filters are not what was written is written anew without them, and its path passed here. */
+  readonly onFiltersLeftOut?: (table: string) => void;
+}
+
 interface LevelContext {
   readonly folder: string;
   readonly descriptors: DescriptorReserve;
@@ -30,15 +36,15 @@ interface LevelContext {
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
  * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written, or the manifest that CURRENT names is gone;
- * the store's files are as they were before the call, so that a repair finds what is damaged. OVERLOADED: the process has as many files open
+ * the store's files are as they were before the call, so that a repair finds what is damaged; with `onFiltersLeftOut` damage of filters alone is none. OVERLOADED: the process has as many files open
  * as it may have, and `descriptors` had none to spare.
  */
-export async function openLevel(folder: string, descriptors: DescriptorReserve): Promise<BackingStore> {
+export async function openLevel(folder: string, descriptors: DescriptorReserve, options: LevelOptions = {}): Promise<BackingStore> {
   try {
     const firstMade = await mkdir(folder, { recursive: true });
     if (firstMade !== undefined) await descriptors.within(() => syncParents(folder, firstMade));
     return await descriptors.within(async () => {
-      const { database, evidence } = await openChecked(folder);
+      const { database, evidence } = await openChecked(folder, options);
       return new LevelBackingStore({ folder, descriptors }, database, evidence);
     });
   } catch (cause) {
@@ -55,18 +61,22 @@ function manifestLost(folder: string, cause: unknown): ConcordError {
   return new ConcordError("CORRUPT_DATA", text, { applied: "no", cause });
 }
 
-async function openChecked(folder: string): Promise<{ readonly database: Database; readonly evidence: ManifestEvidence }> {
+async function openChecked(
+  folder: string,
+  options: LevelOptions,
+): Promise<{ readonly database: Database; readonly evidence: ManifestEvidence }> {
   const suspects: Suspect[] = [];
   let database: Database | undefined;
   try {
     const evidence = await ManifestEvidence.of(folder);
     await findSuspects(folder, suspects);
-    const damage = damagedOneOf(suspects, suspects.length === 0 ? undefined : evidence.tables());
+    const tables = suspects.length === 0 ? undefined : evidence.tables();
+    const damage = damagedOneOf(suspects, tables);
     if (damage !== undefined) {
       await requireLock(folder);
-      throw damage;
+      if (tables === undefined || !(await mend(suspects, tables, options))) throw damage;
     }
-    database = await openThere(folder, suspects.length === 0 || evidence.tables() !== undefined);
+    database = await openThere(folder, suspects.length === 0 || tables !== undefined);
     if (!database.isCopy && (await refuseSuspects(suspects)) === "unsure") evidence.doubt();
     return { database, evidence };
   } catch (cause) {
@@ -75,6 +85,24 @@ async function openChecked(folder: string): Promise<{ readonly database: Databas
   } finally {
     for (const { file } of suspects) await file.close();
   }
+}
+
+/** True: the damaged tables of the store are whole but for their filters, without which they were written anew. They are suspects no more. */
+async function mend(suspects: Suspect[], tables: ReadonlySet<number>, { onFiltersLeftOut }: LevelOptions): Promise<boolean> {
+  if (onFiltersLeftOut === undefined) return false;
+  const mended = await leaveOutFilters(suspects, tables).catch((thrown: unknown) => {
+    if (isShortage(thrown) || isFull(thrown)) return [];
+    throw thrown;
+  });
+  for (const path of mended) {
+    const [suspect] = suspects.splice(
+      suspects.findIndex((one) => one.path === path),
+      1,
+    );
+    await suspect?.file.close();
+    onFiltersLeftOut(path);
+  }
+  return mended.length > 0;
 }
 
 /** Where it is, or through a copy when the disk is full and `mayCopy`: the tables of the store are known to be sound. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { UdpMembership } from "@concord/adapter-heartbeats";
-import { openLevel, openLevelCopy } from "@concord/adapter-level";
+import { openLevel, openLevelCopy, reportFiltersTo } from "@concord/adapter-level";
 import { nodeDescriptors, nodeDisk, overlayDisk, writableOf } from "@concord/adapter-node-runtime";
 import { PeerSession, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica, RemoteTombstones } from "@concord/adapter-ring";
 import { observerOf, VerdictRelay, type FailureObserver } from "@concord/failure-detection";
@@ -103,6 +103,6 @@ async function diskOf(options: BackendOptions<RingConfig>): Promise<{ readonly d
 /** Opening the backing store takes the lock of the data folder. */
 async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk, writes: Writes): Promise<Store> {
   const open = writes.kind === "taken" ? openLevel : openLevelCopy;
-  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors());
+  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors(), reportFiltersTo(environment.log));
   return openStore({ ...environment, disk, folder: STORE_FOLDER, backing, keepsCuts: true, shortLived: SHORT_LIVED, onFailed });
 }

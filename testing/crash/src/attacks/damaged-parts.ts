@@ -72,14 +72,15 @@ const MANIFEST_OF_ROWS: Case = {
   repair: [],
 };
 
+/** No key is lost with them: the node serves everything. */
+const FILTERS_OF_ROWS: Harm = {
+  what: "a way to filters of rows",
+  files: /^storage\/store\/\d+\.ldb$/,
+  at: (bytes) => bytes.length - FOOTER_BYTES,
+};
+
 const CASES: readonly Case[] = [
   MANIFEST_OF_ROWS,
-  {
-    harms: [{ what: "a way to filters of rows", files: /^storage\/store\/\d+\.ldb$/, at: (bytes) => bytes.length - FOOTER_BYTES }],
-    part: "storage",
-    out: ROWS,
-    repair: [],
-  },
   {
     harms: [{ what: "the journal of rows", files: /^storage\/store\/journal\/[^/]+\.journal$/, at: inHeader }],
     part: "storage",
@@ -197,6 +198,15 @@ async function attackOne(target: Target, one: Case): Promise<void> {
   target.note(`${what}: ${one.out.join(" and ")} out, ${one.repair === undefined ? "put back" : `repair ${one.repair.join(" ")}`}`);
 }
 
+async function attackFilters(target: Target): Promise<void> {
+  const { what } = FILTERS_OF_ROWS;
+  await target.stop();
+  harm(target, FILTERS_OF_ROWS);
+  await target.start();
+  await target.serves(`while ${what} is damaged`);
+  target.note(`${what}: nothing out`);
+}
+
 const symptom = "7 of 10 kinds of one flipped bit ended all four services at each start, and repair refused";
 
 export const damagedPart: Attack = {
@@ -214,6 +224,7 @@ export const damagedParts: Attack = {
   symptom,
   isShort: false,
   async run(target) {
+    await attackFilters(target);
     for (const one of CASES) await attackOne(target, one);
   },
 };
