@@ -216,6 +216,17 @@ test("[LB5] [LBD1] batch: one replica silent: acknowledged, hinted, and forgotte
   assert.equal(ring.process(0).hints.backlog("node-2").hints, 1);
 });
 
+test("[LB7] batch: one replica silent, and its hint cannot be written: every holder keeps the entry, for replay", async () => {
+  const ring = await MemoryRing.open(3);
+  ring.onFailpoint = (_, name) => {
+    if (name === "batch:after-log") ring.links.set("node-0>node-2", "stuck");
+  };
+  Object.assign(ring.process(0).hints, { add: () => Promise.reject(new ConcordError("STORE_FAILED", "EIO")) });
+  await ring.process(0).executor.execute(requestOf(ring));
+  await ring.clock.advance(GRACE_MS);
+  assert.deepEqual(holding(ring), [1, 1, 1]);
+});
+
 test("[LBD15] batch: acknowledged and no decision arrives: every holder's read waits, then shows it", async () => {
   const ring = await MemoryRing.open(3);
   ring.onFailpoint = (_, name) => {
