@@ -189,8 +189,8 @@ const SEEDS: readonly Seed[] = [
   [
     "this node has merged the rows before its entry goes",
     "replay",
-    "name !== self && !isSafe(pending, name)",
-    "!isSafe(pending, name)",
+    "nodes.some((node) => !isSafe(pending, node.name))",
+    "nodes.some((node) => node.name !== self && !isSafe(pending, node.name))",
     REPLAY,
   ],
   [
