@@ -8,7 +8,7 @@ export interface Alert {
   readonly for: string;
   readonly severity: "critical" | "warning";
   readonly summary: string;
-  /** What users of the service notice, and what is at stake. */
+  /** Effect on users of the service, and the risk. */
   readonly effect: string;
   /** Steps in order. */
   readonly steps: readonly string[];

@@ -20,7 +20,7 @@ const everyPanel = panels.flatMap((panel) => [panel, ...(panel.panels ?? [])]);
 const charted = everyPanel.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [title, expr] as const));
 const alerted = ALERTS.map(({ name, expr }) => [name, expr] as const);
 const byName = new Map(ALL_METRICS.map((metric) => [metric.name, metric]));
-/** What Prometheus and the format of histograms add. */
+/** Labels that Prometheus and the format of histograms add. */
 const ADDED_LABELS = ["instance", "le"];
 
 test("metrics: a made file differs from its definitions: run node tools/metrics/main.ts", () => {

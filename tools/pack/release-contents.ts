@@ -1,4 +1,4 @@
-// What a release says of itself, against what is in it.
+// Compares the documents of a release with its contents.
 import { execFileSync } from "node:child_process";
 import { globSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -5,9 +5,9 @@ import { once } from "node:events";
 const FREE_PORTS = ["listen", "admin", "http"].flatMap((port) => [`--${port}-address`, "127.0.0.1:0"]);
 
 export interface Services {
-  /** Of its gRPC port. */
+  /** Address of its gRPC port. */
   readonly address: string;
-  /** As Ctrl-C in its terminal; rejects where it ends without a drain. */
+  /** Does the same as Ctrl-C in its terminal; rejects where it ends without a drain. */
   stop(): Promise<void>;
   kill(): void;
 }

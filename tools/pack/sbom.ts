@@ -1,4 +1,4 @@
-// What a release is made of: its third-party packages with licence and hash, from the lock file and the packages themselves, and the standard
+// Contents of a release: its third-party packages with licence and hash, from the lock file and the packages themselves, and the standard
 // contracts that are copied into it.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -59,7 +59,7 @@ function needsOf(lock: Lock, path: string): readonly string[] {
   });
 }
 
-/** By the path of a package that is one platform's, the path of the package that has one for each. */
+/** Paths of the packages that have one package for each platform, by the path of that one. */
 function platformOwners(lock: Lock): ReadonlyMap<string, string> {
   const owners = Object.entries(lock.packages).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies).map((name) => [resolved(lock, path, name)!, path] as const),

@@ -17,7 +17,7 @@ export interface Tokens {
   readonly coordinator: string;
   readonly peer: string;
   readonly operator: string;
-  /** Of the S3 endpoint: tenants main and alt. */
+  /** Keys of the tenants main and alt at the S3 endpoint. */
   readonly accessKeys: readonly AccessKey[];
 }
 
@@ -43,7 +43,7 @@ function newAccessKey(tenant: string, random: Random): AccessKey {
   return { accessKeyId, secretAccessKey: textOf(random.bytes(30)), tenant };
 }
 
-/** As every S3 client and SDK reads it: tenant main is the default profile. */
+/** The file of credentials that S3 clients and SDKs read: tenant main is the default profile. */
 function credentialsText(keys: readonly AccessKey[]): string {
   return keys
     .map(({ accessKeyId, secretAccessKey, tenant }) => {

@@ -37,7 +37,7 @@ async function outputOf(args: readonly string[]): Promise<{ code: number | null;
 
 interface Started {
   readonly child: ChildProcess;
-  /** What it has printed so far. */
+  /** Lines that it has printed so far. */
   readonly lines: readonly string[];
   readonly text: string;
   readonly address: string;

@@ -16,7 +16,7 @@ const nameOf = (epoch: number): string => epoch.toString(16).padStart(8, "0");
 export interface ClosedBelowOptions {
   readonly disk: Disk;
   readonly checksum: Checksum;
-  /** For names of drafts: no two processes write the same one. */
+  /** Draws names of drafts: no two processes write the same one. */
   readonly random: Random;
   readonly failpoint: (name: string) => void;
   /** Names in a folder are durable, or the process ends (I5). */
@@ -43,17 +43,9 @@ export class ClosedBelow {
 
   /** 0: there is no file. CORRUPT_DATA: it is damaged, and nothing is known. */
   async read(): Promise<number> {
-    const { disk } = this.#options;
-    for (let attempt = 0; attempt < FLOOR_ATTEMPTS_MAX; attempt += 1) {
-      const name = (await disk.list(FOLDER)).findLast((entry) => NAME.test(entry.name))?.name;
-      if (name === undefined) return this.#known;
-      const found = await this.#readFile(name);
-      // A higher one came, and this one went.
-      if (found === undefined) continue;
-      this.#known = Math.max(this.#known, found);
-      return this.#known;
-    }
-    throw new ConcordError("STORE_FAILED", `the files in ${FOLDER} keep changing`, { applied: "no" });
+    const { disk, checksum } = this.#options;
+    this.#known = Math.max(this.#known, await checkClosedBelow(disk, checksum));
+    return this.#known;
   }
 
   /** Durable when it resolves: at least `epoch`. The answer is the number that holds. */
@@ -102,27 +94,34 @@ export class ClosedBelow {
     if (file === "exists") throw new ConcordError("STORE_FAILED", `another process writes ${path}`, { applied: "no" });
     return { path, file };
   }
-
-  async #readFile(name: string): Promise<number | undefined> {
-    const { disk, checksum } = this.#options;
-    const file = await disk.open(`${FOLDER}/${name}`);
-    if (file === undefined) return undefined;
-    try {
-      const epoch = decodeClosedBelow(await file.read(0, file.size), checksum);
-      if (epoch === Number.parseInt(name, 16)) return epoch;
-    } finally {
-      await file.close();
-    }
-    throw corrupt(
-      `${FOLDER}/${name}, which says which epochs are closed, is damaged: restore it from a backup; or stop every gateway of this folder, ` +
-        `remove the file and start them: the rows of the epochs say the same`,
-    );
-  }
 }
 
 /** The number that holds on a disk; 0: none does. CORRUPT_DATA: it is damaged. Reads only. */
-export async function checkClosedBelow(disk: Disk, checksum: Checksum, random: Random): Promise<number> {
-  return await new ClosedBelow({ disk, checksum, random, failpoint: () => undefined, sync: () => Promise.resolve() }).read();
+export async function checkClosedBelow(disk: Disk, checksum: Checksum): Promise<number> {
+  for (let attempt = 0; attempt < FLOOR_ATTEMPTS_MAX; attempt += 1) {
+    const name = (await disk.list(FOLDER)).findLast((entry) => NAME.test(entry.name))?.name;
+    if (name === undefined) return 0;
+    const found = await readFile(disk, checksum, name);
+    if (found !== undefined) return found;
+    // A higher one came, and this one went.
+  }
+  throw new ConcordError("STORE_FAILED", `the files in ${FOLDER} keep changing`, { applied: "no" });
+}
+
+/** Undefined: the file is gone. */
+async function readFile(disk: Disk, checksum: Checksum, name: string): Promise<number | undefined> {
+  const file = await disk.open(`${FOLDER}/${name}`);
+  if (file === undefined) return undefined;
+  try {
+    const epoch = decodeClosedBelow(await file.read(0, file.size), checksum);
+    if (epoch === Number.parseInt(name, 16)) return epoch;
+  } finally {
+    await file.close();
+  }
+  throw corrupt(
+    `${FOLDER}/${name}, which says which epochs are closed, is damaged: restore it from a backup; or stop every gateway of this folder, ` +
+      `remove the file and start them: the rows of the epochs say the same`,
+  );
 }
 
 export function encodeClosedBelow(epoch: number, checksum: Checksum): Uint8Array {

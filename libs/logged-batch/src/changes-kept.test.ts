@@ -69,7 +69,7 @@ class Trial {
     return result;
   }
 
-  /** Of a later batch of p2 and p9, from another node. */
+  /** Executes a later batch of p2 and p9 at another node. */
   async newer(): Promise<void> {
     await this.ring.clock.advance(1);
     const mutationsAt = (atUs: TimestampUs): Mutation[] => {
@@ -139,7 +139,7 @@ class Trial {
 interface Case {
   readonly run: (trial: Trial) => Promise<void>;
   readonly isThere?: boolean;
-  /** As in PendingLimits. */
+  /** Limit of bytes kept ready, as in PendingLimits. */
   readonly preparedBytes?: number;
 }
 

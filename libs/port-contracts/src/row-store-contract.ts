@@ -317,7 +317,7 @@ function superseded(name: string, stored: readonly Mutation[], mutation: Mutatio
   });
 }
 
-/** Of the stores of a backend, where plain rows are written: a port behind them may leave the report out. */
+/** Cases of a backend's stores, where plain rows are written: a port behind them may leave the report out. */
 export const SUPERSEDED_CASES: readonly Case[] = [
   superseded("an insert below a newer cell: reported", [insert(ROW, { v: text("new") }, 9)], insert(ROW, { v: text("old") }, 3), 9n),
   superseded("an update below a newer null: reported", [insert(ROW, { v: null }, 9)], update(ROW, { v: text("old") }, 3), 9n),

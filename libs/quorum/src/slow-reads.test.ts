@@ -8,7 +8,7 @@ import { testRing, type TestRing } from "./test/ring.ts";
 
 /** A disk or a network that large writes have the time for: `WRITE_BYTES_PER_MS` of ports is a sixth of it. */
 const BYTES_PER_MS = 1536;
-/** As a storage-proxy reads without another configuration. */
+/** The default time-out of a storage-proxy's reads. */
 const READ = { timeoutMs: 2_000 };
 const STEP_MS = 100;
 const LARGE = "x".repeat(ROW_BYTES_MAX - 1_000);

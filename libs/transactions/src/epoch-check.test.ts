@@ -7,7 +7,7 @@ import type { GroupContext } from "./group-context.ts";
 
 type Verdict = "current" | "fenced" | "unknown";
 
-/** A check over a log whose verifications end when the test says so. */
+/** A check over a log whose verifications the test ends. */
 function checked() {
   const verifications: PromiseWithResolvers<Verdict>[] = [];
   const fenced: string[] = [];

@@ -119,7 +119,7 @@ async function checkJournal(where: string, print: Print): Promise<readonly Damag
 async function checkEpochs(where: string, print: Print): Promise<readonly Damage[]> {
   const disk = overlayDisk(nodeDisk(dirname(dirname(where))));
   try {
-    print(`epochs of object data below ${await checkClosedBelow(disk, nodeChecksum, nodeRandom)} are closed`);
+    print(`epochs of object data below ${await checkClosedBelow(disk, nodeChecksum)} are closed`);
     return [];
   } catch (thrown) {
     if (!(thrown instanceof ConcordError)) throw thrown;

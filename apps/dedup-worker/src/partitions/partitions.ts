@@ -274,7 +274,7 @@ export class Partitions {
     for (const { partition, state, lag, window } of await this.statistics()) {
       const labels = { partition: String(partition) };
       metrics.gauge("dedup_partition_running", state.kind === "stopped" || state.kind === "unavailable" ? 0 : 1, labels);
-      // Of the output's offsets at least as many must be kept as the window has ids (DDD10).
+      // At least as many offsets of the output must be kept as the window has ids (DDD10).
       const { start } = await messages.bounds("output", partition);
       metrics.gauge("dedup_rebuildable", window.appliedOutput - start >= BigInt(window.ids) ? 1 : 0, labels);
       metrics.gauge("dedup_partition_lag", Number(lag), labels);

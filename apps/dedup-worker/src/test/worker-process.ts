@@ -17,7 +17,7 @@ const { Read } = OutputService.methods;
 export interface Started {
   readonly child: ChildProcess;
   readonly address: string;
-  /** Of its pages; empty: it was started without. */
+  /** Address of its pages; empty: it was started without them. */
   readonly adminAddress: string;
 }
 

@@ -20,7 +20,7 @@ export const listObjectsV2: Operation = async (call, { store }) => {
     listObjectsV2Xml({
       ...page,
       bucket,
-      // As it was sent, an empty one too.
+      // The token that was sent, an empty one too.
       continuationToken: token,
       nextContinuationToken: next === undefined ? undefined : pageTokenOf(next),
       startAfter,
