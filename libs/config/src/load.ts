@@ -53,7 +53,7 @@ export interface ConfigProcess {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
   exit(code: number): never;
-  /** Values that go behind all others, as in `LoadOptions`. */
+  /** Values of keys that no source gives, as in `LoadOptions`. */
   readonly defaults?: Readonly<Record<string, unknown>>;
 }
 
