@@ -8,6 +8,7 @@ import { after, before, test, type TestContext } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { connect, type ConcordClient } from "@concord/client";
 import { startConstellation, type Constellation } from "./constellation.ts";
+import { isRecovered, objectAdmin } from "./object-admin.ts";
 import { ObjectMessageLoad } from "./object-message-load.ts";
 import { until } from "./until.ts";
 
@@ -48,13 +49,6 @@ async function metric(node: string, name: string): Promise<number | undefined> {
   }
 }
 
-const isTakenOver =
-  (nodes: readonly string[], epochs: number): (() => Promise<boolean>) =>
-  async () => {
-    const counts = await Promise.all(nodes.map((node) => metric(node, "objects_takeover_seconds_count")));
-    return counts.reduce<number>((sum, count) => sum + (count ?? 0), 0) >= epochs;
-  };
-
 /** Every partition runs at one of these. */
 const areOpen =
   (nodes: readonly string[]): (() => Promise<boolean>) =>
@@ -68,8 +62,11 @@ test("[OGD3, OGD16, DDD4] three nodes: SIGKILL of one and SIGSTOP of another in 
   const load = await ObjectMessageLoad.start({ constellation, db, pauseMs: PAUSE_BETWEEN_MS });
   context.after(() => load.close());
   await sleep(2_000);
+  const admin = objectAdmin(constellation);
+  context.after(() => admin.close());
+  assert.equal(await isRecovered(admin, FIRST), false);
   const [recovered, open] = await Promise.all([
-    constellation.kill(FIRST).then(() => until("the epoch of the dead node", isTakenOver([SECOND, THIRD], 1))),
+    constellation.kill(FIRST).then(() => until("the epoch of the dead node", () => isRecovered(admin, FIRST))),
     until("all partitions", areOpen([SECOND, THIRD])),
   ]);
   context.diagnostic(`SIGKILL: epoch recovered after ${Math.round(recovered)} ms, all partitions open after ${Math.round(open)} ms`);

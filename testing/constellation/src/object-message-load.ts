@@ -3,14 +3,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { CreateBucketCommand, GetObjectCommand, PutObjectCommand, type S3Client } from "@aws-sdk/client-s3";
-import { nodeClock } from "@concord/adapter-node-runtime";
 import type { ConcordClient } from "@concord/client";
 import { ObjectAdminService } from "@concord/protos-object";
-import { bearer, callUnary, grpcTransport } from "@concord/rpc";
-import { silentLog, silentMetrics } from "@concord/runtime";
 import { s3Client } from "./clients/s3.ts";
 import type { Constellation } from "./constellation.ts";
+import { objectAdmin } from "./object-admin.ts";
 import { until } from "./until.ts";
+
+const { CheckConsistency, CollectGarbage, GetStatus } = ObjectAdminService.methods;
 
 const BUCKET = "nodes";
 const AHEAD_MS = 30n * 24n * 3_600_000n;
@@ -22,7 +22,6 @@ const SIZES = [300, 40_000, 200_000];
 const PUT_TIMEOUT_MS = 10_000;
 /** Reads and CreateBucket: a busy machine answers late, a dead node never. */
 const READ_TIMEOUT_MS = 60_000;
-const ADMIN_TIMEOUT_MS = 60_000;
 const RETRY_MS = 50;
 
 export interface ObjectMessageOptions {
@@ -147,18 +146,14 @@ export class ObjectMessageLoad {
 
   /** No blob that no row names, no row without its blob. */
   async #checkBlobs(): Promise<string | undefined> {
-    const { constellation } = this.#options;
-    const transport = grpcTransport({ clock: nodeClock, log: silentLog, metrics: silentMetrics });
-    const channel = transport.connect(constellation.nodes.at(-1)!.address);
-    const options = { timeoutMs: ADMIN_TIMEOUT_MS, metadata: bearer(constellation.tokens.operator) };
-    const { CheckConsistency, CollectGarbage, GetStatus } = ObjectAdminService.methods;
+    const admin = objectAdmin(this.#options.constellation);
     try {
-      await until("recovery of epochs", async () => (await callUnary(channel, GetStatus, {}, options)).inDoubt === 0);
-      await callUnary(channel, CollectGarbage, { aheadMs: AHEAD_MS }, options);
-      const { leaked, dangling } = await callUnary(channel, CheckConsistency, {}, options);
+      await until("recovery of epochs", async () => (await admin.call(GetStatus, {})).inDoubt === 0);
+      await admin.call(CollectGarbage, { aheadMs: AHEAD_MS });
+      const { leaked, dangling } = await admin.call(CheckConsistency, {});
       return leaked.length + dangling.length === 0 ? undefined : `${leaked.length} blobs leaked, ${dangling.length} rows dangle`;
     } finally {
-      channel.close();
+      admin.close();
     }
   }
 }

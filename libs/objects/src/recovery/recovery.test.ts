@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { oidOf, parseOid, type Oid } from "@concord/ports";
-import { ConcordError } from "@concord/runtime";
+import { ConcordError, silentMetrics } from "@concord/runtime";
 import {
   begin,
   bytes,
@@ -382,6 +382,24 @@ test("[OGD3] epochs table: another's, gone by the verdict of a majority: recover
   await put(gateway, "k", bytes("w"));
   assert.notEqual(gateway.journal.epoch, 1, "the living one goes on under another epoch");
   assert.equal(await get(other, "k"), bytes("w"));
+});
+
+test("[OGD13] recovery: a verdict that ends while its epoch is recovered: the time of the takeover is reported all the same", async () => {
+  const { world, gateway } = await openWorld();
+  const gone: { sinceMs?: number | undefined } = { sinceMs: undefined };
+  const seconds: number[] = [];
+  const metrics = {
+    ...silentMetrics,
+    observe: (name: string, value: number) => void (name === "objects_takeover_seconds" && seconds.push(value)),
+  };
+  const other = await openGateway(world, { instance: "two", metrics, goneSinceMs: () => gone.sinceMs });
+  await put(gateway, "k", bytes("v"));
+  gateway.kill();
+  gone.sinceMs = world.clock.monotonicMs();
+  world.data.before = () => void (gone.sinceMs = undefined);
+  assert.equal((await other.recovery.runOnce()).epochs.length, 1);
+  assert.equal(gone.sinceMs, undefined, "the verdict ended");
+  assert.deepEqual(seconds.length, 1);
 });
 
 test("[OGD13] recovery: a verdict wakes it between two runs; a run that fails is repeated soon, not at the next interval", async () => {

@@ -111,9 +111,11 @@ export class Recovery {
       if (this.#task.signal.aborted) break;
       if (!this.#isDead(held) && !(this.#isForeign(held) && takesForDead(held))) continue;
       assert(!this.#options.journal.isOwn(held.row.epoch), "OGD3: a gateway that is alive leaves its own epoch alone");
+      // A verdict may end while the epoch is recovered.
+      const sinceMs = this.#options.goneSinceMs?.(held.row.instance);
       try {
         const report = await recoverEpoch(context, held.row.epoch, this.#task.signal);
-        this.#observe(report, held.row.instance);
+        this.#observe(report, held.row.instance, sinceMs);
         epochs.push(report);
       } catch (thrown) {
         // An epoch that keeps failing does not delay the others.
@@ -205,7 +207,7 @@ export class Recovery {
     return false;
   }
 
-  #observe(report: EpochReport, instance: string): void {
+  #observe(report: EpochReport, instance: string, sinceMs: number | undefined): void {
     const { context } = this.#options;
     this.#seen.delete(report.epoch);
     const before = this.#totals;
@@ -218,7 +220,6 @@ export class Recovery {
     };
     for (const fate of ["referenced", "collected", "absent", "undecided"] as const)
       context.metrics.count("objects_recovered_pieces_total", report[fate], { fate });
-    const sinceMs = this.#options.goneSinceMs?.(instance);
     const afterMs = sinceMs === undefined ? undefined : context.clock.monotonicMs() - sinceMs;
     if (afterMs !== undefined && report.finished) context.metrics.observe("objects_takeover_seconds", afterMs / 1000);
     context.log.info(report.finished ? "epoch recovered" : "epoch recovered in part", {

@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { openJournal } from "@concord/journal";
 import { diskOver, MemoryDisk, MemoryObjectData, MemoryObjectMetadata } from "@concord/port-contracts";
 import type { ObjectData, ObjectMetadata, BlobWriter } from "@concord/ports";
-import { silentLog, silentMetrics, type Clock, type Log, type Timer } from "@concord/runtime";
+import { silentLog, silentMetrics, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
 import type { Deleted, NewUpload, ObjectStore, Stored } from "../api.ts";
 import { checkConsistency } from "../consistency/check.ts";
 import type { ObjectStoreContext } from "../context.ts";
@@ -91,6 +91,7 @@ export interface GatewayOptions {
   /** Called at every failpoint; `die` ends this process there. */
   readonly failpoint?: (name: string, gateway: { readonly die: () => never }) => void;
   readonly log?: Log;
+  readonly metrics?: Metrics;
   readonly goneSinceMs?: RecoveryOptions["goneSinceMs"];
 }
 
@@ -151,7 +152,7 @@ export async function openGateway(world: World, options: GatewayOptions = {}): P
     clock: process.clock(world.clock),
     guids: { next: () => Promise.resolve((guid += 1n)) },
     log,
-    metrics: silentMetrics,
+    metrics: options.metrics ?? silentMetrics,
     failpoint,
   };
   const journal = await openUploadJournal({ ...parts, mode: options.mode ?? "reservation", instance, journal: local });
