@@ -140,11 +140,12 @@ test("batchlog: entries, decided and removed ids: they arrive, and an answer for
   const peer = await listening();
   const batchLog = new RemoteBatchLog(peer.session());
   peer.answers.BatchLogPut = async () => ({
-    results: ["BATCH_LOG_PUT_RESULT_KEPT", "BATCH_LOG_PUT_RESULT_MISMATCH", "BATCH_LOG_PUT_RESULT_FULL"],
+    results: ["BATCH_LOG_PUT_RESULT_KEPT", "BATCH_LOG_PUT_RESULT_MISMATCH", "BATCH_LOG_PUT_RESULT_FULL", "BATCH_LOG_PUT_RESULT_FULL_BYTES"],
     applied: [false],
   });
-  const write = { entries: [bytes(1), bytes(2), bytes(3)], decided: [BATCH_ID], removed: [BATCH_ID] };
-  assert.deepEqual(await batchLog.write(write, TIMEOUT_MS), { results: ["kept", "mismatch", "full"], applied: [false] });
+  const write = { entries: [bytes(1), bytes(2), bytes(3), bytes(4)], decided: [BATCH_ID], removed: [BATCH_ID] };
+  const results = ["kept", "mismatch", "full-entries", "full-bytes"];
+  assert.deepEqual(await batchLog.write(write, TIMEOUT_MS), { results, applied: [false] });
   const [request] = peer.requestsOf(ReplicaService.methods.BatchLogPut);
   assert.deepEqual(plain(request!.entries), write.entries);
   const ids = [...request!.decidedIds, ...request!.removedIds].map((id) => Buffer.from(id).toString("hex"));

@@ -7,7 +7,8 @@ const RESULTS: Readonly<Record<BatchLogPutResult, PutResult | undefined>> = {
   BATCH_LOG_PUT_RESULT_UNSPECIFIED: undefined,
   BATCH_LOG_PUT_RESULT_KEPT: "kept",
   BATCH_LOG_PUT_RESULT_MISMATCH: "mismatch",
-  BATCH_LOG_PUT_RESULT_FULL: "full",
+  BATCH_LOG_PUT_RESULT_FULL: "full-entries",
+  BATCH_LOG_PUT_RESULT_FULL_BYTES: "full-bytes",
   BATCH_LOG_PUT_RESULT_EXPIRED: "expired",
 };
 

@@ -134,7 +134,7 @@ test("limits: entries held: at the limit kept, one more full, kept again after a
     put(log, ...Array.from({ length: LOG_CALL_ENTRIES_MAX }, (_, next) => entryOf(at + next)));
   }
   const more = entryOf(PENDING_ENTRIES_MAX);
-  assert.deepEqual(put(log, more).reply.results, ["full"]);
+  assert.deepEqual(put(log, more).reply.results, ["full-entries"]);
   assert.deepEqual(put(log, entryOf(1)).reply.results, ["kept"], "a held one takes nothing");
   removed(log, idOf(0));
   assert.deepEqual(put(log, more).reply.results, ["kept"]);

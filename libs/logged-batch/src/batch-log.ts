@@ -316,7 +316,8 @@ export class BatchLog {
     if (this.isForgotten(summary)) return "expired";
     if (held === undefined) {
       const { entries, bytes: bytesMax } = this.#limits;
-      if (this.size >= entries || this.#bytes + summary.bytes > bytesMax) return "full";
+      if (this.size >= entries) return "full-entries";
+      if (this.#bytes + summary.bytes > bytesMax) return "full-bytes";
       this.#add(summary);
       assert(this.size <= entries && this.#bytes <= bytesMax, "what a holder keeps for others is bounded");
     } else renew(held, summary);

@@ -11,10 +11,10 @@ export interface BatchLogWrite {
 }
 
 /**
- * `mismatch`: the id is held with another payload; `full`: the log takes no more until some are completed; `expired`: a deletion that is as new is
- * forgotten at that node, so that deleted rows could come back.
+ * `mismatch`: the id is held with another payload; `full-entries`, `full-bytes`: the log takes no more until some are completed;
+ * `expired`: a deletion that is as new is forgotten at that node, so that deleted rows could come back.
  */
-export type PutResult = "kept" | "mismatch" | "full" | "expired";
+export type PutResult = "kept" | "mismatch" | "full-entries" | "full-bytes" | "expired";
 
 /** In the order of the request. */
 export interface BatchLogWritten {

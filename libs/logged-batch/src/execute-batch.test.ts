@@ -409,17 +409,22 @@ test("[LB4] [OPS13] batches through three nodes at one time, more than the batch
   }
 });
 
-test("[LB4] batch: every holder refused it, the third a moment after the others: OVERLOADED, applied no; it was an unknown effect", async () => {
-  const ring = new MemoryRing(3);
-  ring.pendingMax = { entries: 2, bytes: 1024 * 1024 };
-  for (const node of ring.nodes) await ring.start(node);
-  ring.node(2).diskBytesPerMs = 100;
-  const filling = [1, 2].map((at) => ring.process(at).executor.execute(requestOf(ring)));
-  const refused = outcomeOf(ring.process(0).executor.execute(requestOf(ring)));
-  await ring.clock.advance(WRITE_TIMEOUT_MS);
-  await Promise.all(filling);
-  assert.equal(await refused, "OVERLOADED no undefined");
-});
+for (const [limit, limits] of [
+  ["PENDING_ENTRIES_MAX", { entries: 2, bytes: 1024 * 1024 }],
+  ["PENDING_BYTES_MAX", { entries: 100, bytes: 400 }],
+] as const) {
+  test(`[LB4] batch: every holder refused it, the third a moment after the others (${limit}): OVERLOADED, applied no, with the limit; it was an unknown effect`, async () => {
+    const ring = new MemoryRing(3);
+    ring.pendingMax = limits;
+    for (const node of ring.nodes) await ring.start(node);
+    ring.node(2).diskBytesPerMs = 100;
+    const filling = [1, 2].map((at) => ring.process(at).executor.execute(requestOf(ring)));
+    const refused = outcomeOf(ring.process(0).executor.execute(requestOf(ring)));
+    await ring.clock.advance(WRITE_TIMEOUT_MS);
+    await Promise.all(filling);
+    assert.equal(await refused, `OVERLOADED no ${limit}`);
+  });
+}
 
 test("[LBD2] batch: a holder crashes right after it confirmed: the entry is on its disk", async () => {
   const ring = await MemoryRing.open(3);

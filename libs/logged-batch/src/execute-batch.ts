@@ -190,7 +190,9 @@ function refusalOf({ failures }: TooFew): ConcordError | undefined {
 function unavailable(batch: PreparedBatch, message: string, writeType: BatchWriteType, cause?: ConcordError): ConcordError {
   assert(cause === undefined || cause.applied === "no", "LB4: a batch is not logged only when no node may have it");
   const code = cause?.code === "OVERLOADED" ? "OVERLOADED" : "REPLICAS_UNAVAILABLE";
-  return batchError(code, message, { ...factsOf(batch), writeType, outcome: "NOT_LOGGED", applied: "no", cause });
+  const limit = cause?.metadata["limit"];
+  const metadata = code === "OVERLOADED" && limit !== undefined ? { limit } : {};
+  return batchError(code, message, { ...factsOf(batch), writeType, outcome: "NOT_LOGGED", applied: "no", metadata, cause });
 }
 
 function factsOf({ id, timestampUs }: PreparedBatch): Pick<PreparedBatch, "id" | "timestampUs"> {

@@ -106,7 +106,7 @@ test("lane: more than one call holds: divided by count and by bytes, all answere
 
 test("lane: each entry has its own answer", async () => {
   const fixture = new Fixture();
-  fixture.answer = async () => ({ results: ["mismatch", "kept", "full"], applied: [] });
+  fixture.answer = async () => ({ results: ["mismatch", "kept", "full-entries"], applied: [] });
   const puts = [1, 2, 3].map((at) => fixture.lane.put(idOf(at), entry));
   const codes = await Promise.all(
     puts.map((put) =>

@@ -177,9 +177,13 @@ function answer(put: Put, result: PutResult): void {
     case "mismatch":
       put.reject(new ConcordError("IDEMPOTENCY_MISMATCH", `batch ${put.id} is logged with another payload or timestamp`, { metadata }));
       return;
-    case "full":
-      put.reject(new ConcordError("OVERLOADED", "the batchlog is full until replay has completed some", { metadata }));
+    case "full-entries":
+    case "full-bytes": {
+      const limit = result === "full-entries" ? "PENDING_ENTRIES_MAX" : "PENDING_BYTES_MAX";
+      const text = `the batchlog is full until replay has completed some (${limit})`;
+      put.reject(new ConcordError("OVERLOADED", text, { metadata: { ...metadata, limit } }));
       return;
+    }
     case "expired":
       put.reject(new ConcordError("TIMESTAMP_OUT_OF_RANGE", `batch ${put.id} is as old as deletions that are forgotten`, { metadata }));
       return;

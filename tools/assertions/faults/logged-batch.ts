@@ -167,8 +167,8 @@ const SEEDS: readonly Seed[] = [
   [
     "a batch that was not logged was not applied",
     "execute-batch",
-    'outcome: "NOT_LOGGED", applied: "no", cause }',
-    'outcome: "NOT_LOGGED", applied: "unknown", cause }',
+    'outcome: "NOT_LOGGED", applied: "no", metadata, cause }',
+    'outcome: "NOT_LOGGED", applied: "unknown", metadata, cause }',
     EXECUTE,
   ],
   [
@@ -215,13 +215,7 @@ const SEEDS: readonly Seed[] = [
     "const isDropped = this.#pending.has(id) || unreadable;",
     REPLAY,
   ],
-  [
-    "what a holder keeps for others is bounded",
-    "batch-log",
-    '      if (this.size >= entries || this.#bytes + summary.bytes > bytesMax) return "full";\n',
-    "",
-    LOG,
-  ],
+  ["what a holder keeps for others is bounded", "batch-log", '      if (this.size >= entries) return "full-entries";\n', "", LOG],
   [
     "what is held keeps its first payload",
     "batch-log",

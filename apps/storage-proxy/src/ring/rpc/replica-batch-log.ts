@@ -7,7 +7,8 @@ import type { RingNode } from "../ring-node.ts";
 const RESULTS: Readonly<Record<PutResult, BatchLogPutResult>> = {
   kept: "BATCH_LOG_PUT_RESULT_KEPT",
   mismatch: "BATCH_LOG_PUT_RESULT_MISMATCH",
-  full: "BATCH_LOG_PUT_RESULT_FULL",
+  "full-entries": "BATCH_LOG_PUT_RESULT_FULL",
+  "full-bytes": "BATCH_LOG_PUT_RESULT_FULL_BYTES",
   expired: "BATCH_LOG_PUT_RESULT_EXPIRED",
 };
 
