@@ -1,6 +1,6 @@
 import { assert } from "@concord/runtime";
 import { compareBytes } from "@concord/codec";
-import type { DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
+import type { DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store, SuspectKeys } from "@concord/ports";
 import { withinBytes } from "./sorted-bytes.ts";
 
 /** What survives a crash: hand it to the next MemoryKeyValue. */
@@ -19,6 +19,13 @@ let opened = 0;
 export class MemoryKeyValue implements Store {
   readonly incarnation = `memory-${(opened += 1)}`;
   cutTail: boolean;
+  /** Given by a test; this store refuses nothing by itself. */
+  suspects: SuspectKeys = {
+    ranges: [],
+    refusal: () => undefined,
+    clear: () => Promise.resolve(),
+    drop: () => Promise.resolve(),
+  };
   readonly #checkpointListeners: (() => () => void)[] = [];
   #entries: KeyValueEntry[];
   /** Operations since the last sync. */

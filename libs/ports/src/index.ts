@@ -73,4 +73,5 @@ export type { CellImage, ColumnWrite, Mutation, Row, RowImage, RowKey } from "./
 export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend, type WriteMark } from "./storage-backend.ts";
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
 export type { BackingStore, DerivedWrite, Store } from "./store.ts";
+export type { SuspectKeys, SuspectRange } from "./suspect-keys.ts";
 export { WRITE_BYTES_FREE, WRITE_MORE_MS_MAX, writeMs } from "./write-time.ts";

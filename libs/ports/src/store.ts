@@ -1,5 +1,6 @@
 import type { KeyRange, KeyValue, KeyValueEntry, KeyValueOperation } from "./key-value.ts";
 import type { Checkpoints } from "./store-step.ts";
+import type { SuspectKeys } from "./suspect-keys.ts";
 
 /**
  * An ordered byte store that lies behind a store's journal. Batches are atomic, applied in call order, and visible when they resolve; a
@@ -41,6 +42,8 @@ export interface Store extends KeyValue, Checkpoints {
    * others before it votes.
    */
   readonly cutTail: boolean;
+  /** What a damaged block may have held the newest values of: reads that touch it are refused. */
+  readonly suspects: SuspectKeys;
   /** As `get`, at once; "ask": only `get` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask";
   /** The store is going to be closed: writes that wait for space are refused, and what comes behind them. Undefined: none wait. */

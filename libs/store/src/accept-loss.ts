@@ -10,6 +10,7 @@ import { newestIntent } from "./remake-checkpoint.ts";
 import { encodeBatch } from "./record-format.ts";
 import { replay } from "./replay.ts";
 import { countOf, scanAll } from "./scan-sums.ts";
+import { describeSuspects } from "./suspect-ranges.ts";
 
 export interface AcceptedLoss {
   /** In the backing store. */
@@ -43,10 +44,15 @@ export async function acceptLoss(options: StoreOptions, target: Disk): Promise<A
     const found = await scanAll(backing, checksum, new KeyFilter());
     if (before === undefined) lost.push("values that the damaged checkpoint counted, if LevelDB lacks any");
     else lost.push(...missing(await expected(options, journal, before), found));
+    lost.push(
+      ...(before?.suspects ?? []).map(
+        (range) => `${describeSuspects(range)} were refused until now, since any may be older than it was, or deleted`,
+      ),
+    );
     // Checkpoints that did not end left one value or the other: whichever is there is counted.
     const newest = await newestIntent(journal);
     const number = newest > base.number ? newest : base.number;
-    const accepted = { ...base, number, sums: found.list(), evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
+    const accepted = { ...base, number, sums: found.list(), evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined, suspects: [] };
     await writeCheckpoint(target, folder, accepted, checksum);
     return { values: countOf(found.list()), lost };
   } finally {
@@ -67,7 +73,7 @@ function corruptAsNone(thrown: unknown): undefined {
 function unknown(journal: Journal): Checkpoint {
   const position = journal.firstSequence;
   const left = { from: position, namespaces: new Uint8Array() };
-  return { number: 0n, position, left, sums: [], evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
+  return { number: 0n, position, left, sums: [], evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined, suspects: [] };
 }
 
 /** What the backing store would hold if it were whole: the checkpoint's counts, with keys of a checkpoint that did not end as they are. */

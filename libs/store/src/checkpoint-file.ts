@@ -1,15 +1,18 @@
 import { ByteReader, ByteWriter, openRecord, sealRecord } from "@concord/codec";
+import type { SuspectRange } from "@concord/ports";
 import { ConcordError, type Checksum, type Disk } from "@concord/runtime";
 import type { RangeSum } from "./range-sums.ts";
 import type { KeysNote } from "./stored-keys.ts";
 
 /*
- * Version 3, a sealed record of codec: u64 number | u64 position | evidence, with its length | u64 left from | namespaces, with their
+ * Version 4, a sealed record of codec: u64 number | u64 position | evidence, with its length | u64 left from | namespaces, with their
  * length: a byte each | u8 flags: 1 a scan ended, 2 keys are noted | u64 when the scan ended | u64 bytes of the keys | u32 their checksum |
- * ranges, to the end: u8 first byte of the keys | u64 count | u64 sum. Version 2 had nothing of scan and keys, version 1 neither evidence nor
- * namespaces.
+ * u32 suspect ranges, each: from, to, with their lengths | ranges, to the end: u8 first byte of the keys | u64 count | u64 sum. Version 3 had no suspect
+ * ranges, version 2 nothing of scan and keys, version 1 neither evidence nor namespaces. Without suspect ranges version 3 is written, which an older
+ * program reads.
  */
-const FORMAT_VERSION = 3;
+const FORMAT_VERSION = 4;
+const UNSUSPECTED_VERSION = 3;
 const [SCANNED, HAS_KEYS] = [1, 2];
 const NAME = "checkpoint";
 const NEW_NAME = "checkpoint.new";
@@ -33,6 +36,8 @@ export interface Checkpoint {
   readonly scannedMs: number | undefined;
   /** What counts of the file with the keys of the backing store; undefined: only a scan tells which keys there are. */
   readonly keys: KeysNote | undefined;
+  /** Keys of which the backing store may hold older values, ascending and disjoint. */
+  readonly suspects: readonly SuspectRange[];
 }
 
 /** Undefined when there is none. CORRUPT_DATA. */
@@ -67,12 +72,14 @@ export async function writeCheckpoint(disk: Disk, folder: string, checkpoint: Ch
 }
 
 export function encodeCheckpoint(checkpoint: Checkpoint, checksum: Checksum): Uint8Array {
-  const { number, position, left, sums, evidence, scannedMs, keys } = checkpoint;
+  const { number, position, left, sums, evidence, scannedMs, keys, suspects } = checkpoint;
   const writer = new ByteWriter().u64(number).u64(position).bytes(evidence).u64(left.from).bytes(left.namespaces);
   writer.u8((scannedMs === undefined ? 0 : SCANNED) + (keys === undefined ? 0 : HAS_KEYS)).u64(BigInt(scannedMs ?? 0));
   writer.u64(BigInt(keys?.bytes ?? 0)).u32(keys?.checksum ?? 0);
+  if (suspects.length > 0) writer.u32(suspects.length);
+  for (const { from, to } of suspects) writer.bytes(from).bytes(to);
   for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
-  return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(suspects.length > 0 ? FORMAT_VERSION : UNSUSPECTED_VERSION, writer.finish(), checksum);
 }
 
 export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpoint {
@@ -85,7 +92,10 @@ export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpo
   const [scanned, keysBytes, keysChecksum] = version < 3 ? [0n, 0n, 0] : [reader.u64(), reader.u64(), reader.u32()];
   const scannedMs = (flags & SCANNED) === 0 ? undefined : Number(scanned);
   const keys = (flags & HAS_KEYS) === 0 ? undefined : { bytes: Number(keysBytes), checksum: keysChecksum };
+  const suspects: SuspectRange[] = [];
+  for (let left = version < 4 ? 0 : reader.u32(); left > 0; left -= 1)
+    suspects.push({ from: reader.bytes().slice(), to: reader.bytes().slice() });
   const sums: RangeSum[] = [];
   while (reader.remaining > 0) sums.push({ range: reader.u8(), count: Number(reader.u64()), sum: Number(reader.u64()) });
-  return { number, position, left, sums, evidence, scannedMs, keys };
+  return { number, position, left, sums, evidence, scannedMs, keys, suspects };
 }

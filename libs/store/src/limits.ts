@@ -65,3 +65,7 @@ export const SERVING_SCAN_PAUSE_MS = 4;
 export const SERVING_SCAN_REST_FACTOR = 9;
 /** Keys are shorter: what a scan takes for the end of the key space. */
 export const KEY_BYTES_MAX = 64 * 1024;
+/** One page of the keys that healing deletes, a record of the journal. */
+export const CLEARED_PAGE = { limit: 1_024, bytesMax: MIB };
+/** Suspect ranges of one checkpoint file, encoded: it is read as a whole at each opening. More are joined, and refuse keys between them. */
+export const SUSPECT_BYTES_MAX = 32 * 1024;

@@ -9,7 +9,8 @@ import { replay, type Replayed } from "./replay.ts";
 import { damaged, describeDifference } from "./damage.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
 import { countOf, scanAll } from "./scan-sums.ts";
-import { JournaledStore, type StoreContext } from "./store.ts";
+import { JournaledStore } from "./store.ts";
+import type { StoreContext } from "./store-context.ts";
 import { StoredKeys } from "./stored-keys.ts";
 
 const INCARNATION_BYTES = 16;
@@ -141,7 +142,7 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
   failpoint("store:migrating");
   await backing.flush();
   const left = { from: 0n, namespaces: new Uint8Array() };
-  const checkpoint = { number: 0n, position: 0n, left, sums, evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
+  const checkpoint = { number: 0n, position: 0n, left, sums, evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined, suspects: [] };
   await writeCheckpoint(disk, folder, checkpoint, checksum);
   const values = countOf(sums);
   if (values > 0) log.info("the store had no journal and has one now", { folder, values });

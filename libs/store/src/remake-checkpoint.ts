@@ -28,7 +28,16 @@ export async function remakeCheckpoint(options: StoreOptions, target: Disk): Pro
     const number = await newestIntent(journal);
     const sums = (await scanAll(backing, checksum, new KeyFilter())).list();
     const left = { from: position, namespaces: new Uint8Array() };
-    const checkpoint: Checkpoint = { number, position, left, sums, evidence: NO_EVIDENCE, scannedMs: undefined, keys: undefined };
+    const checkpoint: Checkpoint = {
+      number,
+      position,
+      left,
+      sums,
+      evidence: NO_EVIDENCE,
+      scannedMs: undefined,
+      keys: undefined,
+      suspects: [],
+    };
     assert(left.from <= position && position <= journal.durableSequence, "I7: the journal holds everything from the position on");
     await writeCheckpoint(target, folder, checkpoint, checksum);
     return { values: countOf(sums), position };

@@ -1,20 +1,7 @@
 import { compareBytes, keyText } from "@concord/codec";
 import type { Journal } from "@concord/journal";
-import type { BackingStore, DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store } from "@concord/ports";
-import {
-  BoundedCache,
-  assert,
-  ConcordError,
-  isShortage,
-  silentMetrics,
-  toConcordError,
-  type Checksum,
-  type Clock,
-  type Disk,
-  type Log,
-  type Metrics,
-  type Timer,
-} from "@concord/runtime";
+import type { DerivedWrite, KeyRange, KeyValueEntry, KeyValueOperation, Store, SuspectRange } from "@concord/ports";
+import { BoundedCache, assert, ConcordError, isShortage, silentMetrics, toConcordError, type Metrics, type Timer } from "@concord/runtime";
 import { NO_EVIDENCE, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { removeCutFile } from "./cut-file.ts";
 import { damaged, describeDifference } from "./damage.ts";
@@ -27,7 +14,6 @@ import {
   KNOWN_KEY_BYTES,
   KNOWN_KEYS,
   READ_KEYS_PER_CALL,
-  type StoreLimits,
 } from "./limits.ts";
 import { keyAfter, mergeRange } from "./merge-range.ts";
 import { patientReads, untilSpace, type BackingReads } from "./patient-reads.ts";
@@ -35,43 +21,9 @@ import { ABSENT, imageBehind, type RangeSums } from "./range-sums.ts";
 import { encodeBatch, encodeIntents, setAcknowledged, type IntentEntry } from "./record-format.ts";
 import { Scan, countOf } from "./scan-sums.ts";
 import { ServingScan } from "./serving-scan.ts";
+import type { OpenedState, StoreContext } from "./store-context.ts";
 import { StoredKeys } from "./stored-keys.ts";
-
-export interface StoreContext {
-  /** The store's own folder on `disk`. */
-  readonly folder: string;
-  readonly disk: Disk;
-  readonly backing: BackingStore;
-  readonly checksum: Checksum;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics?: Metrics;
-  readonly failpoint: (name: string) => void;
-  readonly limits: StoreLimits;
-  /**
-   * First bytes of keys that are mostly deleted soon after they were put: a checkpoint leaves their newest values in the journal, and the next
-   * one writes those that are still there. Default: none.
-   */
-  readonly shortLived?: Uint8Array;
-  /** Called once, when the store answers nothing more but STORE_FAILED: no write may tell for long. */
-  readonly onFailed?: (cause: ConcordError) => void;
-}
-
-/** What opening found and made of it. */
-export interface OpenedState {
-  readonly incarnation: string;
-  readonly cutTail: boolean;
-  readonly journal: Journal;
-  /** The newest. */
-  readonly checkpoint: Checkpoint;
-  /** What the backing store holds. */
-  readonly sums: RangeSums;
-  /** Every key of the backing store; undefined: only a scan tells. */
-  readonly keys: StoredKeys | undefined;
-  /** What the journal holds behind the newest checkpoint. */
-  readonly table: DirtyTable;
-  readonly journalledBytes: number;
-}
+import { StoreSuspects } from "./suspect-keys.ts";
 
 interface Write {
   /** Undefined: nothing of it is journalled. */
@@ -111,6 +63,7 @@ function isWritten({ before, after }: Change): boolean {
 export class JournaledStore implements Store {
   readonly incarnation: string;
   readonly cutTail: boolean;
+  readonly suspects: StoreSuspects;
   readonly #context: StoreContext;
   readonly #metrics: Metrics;
   readonly #journal: Journal;
@@ -158,6 +111,11 @@ export class JournaledStore implements Store {
     this.#newest = opened.checkpoint;
     this.#applied = opened.journal.durableSequence;
     this.#journalledBytes = opened.journalledBytes;
+    this.suspects = new StoreSuspects(opened.checkpoint.suspects, {
+      page: (range) => this.#range(range),
+      write: (operations) => this.batch(operations),
+      checkpoint: (kept) => this.#checkpointWith(kept),
+    });
     this.#tableFrom = opened.checkpoint.left.from;
     this.#scheduleCheckpoint();
     this.#scanWhenDue();
@@ -169,6 +127,8 @@ export class JournaledStore implements Store {
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {
     this.#refuseReads();
+    const refusal = this.suspects.refusal(keys);
+    if (refusal !== undefined) throw refusal;
     const { backing, checksum } = this.#context;
     const values: (Uint8Array | undefined)[] = [];
     const [asked, places]: [Uint8Array[], number[]] = [[], []];
@@ -186,7 +146,7 @@ export class JournaledStore implements Store {
   }
 
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
-    if (this.#health.kind === "failed") return "ask";
+    if (this.#health.kind === "failed" || this.suspects.refusal([key]) !== undefined) return "ask";
     const entry = this.#table.get(key);
     if (entry !== undefined) return valueOf(entry);
     return this.#mayHave(this.#context.checksum(key)) ? "ask" : undefined;
@@ -194,6 +154,10 @@ export class JournaledStore implements Store {
 
   async range(range: KeyRange): Promise<KeyValueEntry[]> {
     this.#refuseReads();
+    return this.suspects.checkedRange(range, (part) => this.#range(part));
+  }
+
+  async #range(range: KeyRange): Promise<KeyValueEntry[]> {
     const { entries, isCut } = this.#table.within(range);
     const last = entries.at(-1)?.operation.key;
     const bounds =
@@ -354,9 +318,18 @@ export class JournaledStore implements Store {
     });
   }
 
+  /** Not one that runs: it may have begun before the writes that this one must hold. */
+  async #checkpointWith(suspects: readonly SuspectRange[]): Promise<void> {
+    while (this.#checkpoint !== undefined) await this.#checkpoint;
+    const refusal = this.#refusal();
+    if (refusal !== undefined) throw refusal;
+    await this.#startCheckpoint(suspects);
+    if (this.#health.kind === "failed") throw storeFailed("the checkpoint failed", this.#health.cause, "unknown");
+  }
+
   /** One at a time. Never rejects: a failed checkpoint is a failed store. */
-  #startCheckpoint(): Promise<void> {
-    this.#checkpoint ??= this.#makeCheckpoint().then(
+  #startCheckpoint(suspects: readonly SuspectRange[] = this.#newest.suspects): Promise<void> {
+    this.#checkpoint ??= this.#makeCheckpoint(suspects).then(
       () => this.#endCheckpoint(),
       (thrown: unknown) => {
         this.#fail(thrown);
@@ -375,7 +348,7 @@ export class JournaledStore implements Store {
     this.#scheduleCheckpoint();
   }
 
-  async #makeCheckpoint(): Promise<void> {
+  async #makeCheckpoint(suspects: readonly SuspectRange[]): Promise<void> {
     this.#timer?.cancel();
     this.#timer = undefined;
     const { disk, folder, checksum, failpoint, backing, clock } = this.#context;
@@ -409,6 +382,7 @@ export class JournaledStore implements Store {
       evidence,
       scannedMs: this.#newest.scannedMs,
       keys,
+      suspects,
     };
     await this.#untilSpace(() => writeCheckpoint(disk, folder, checkpoint, checksum));
     failpoint("store:checkpointed");

@@ -1,0 +1,47 @@
+import { compareBytes } from "@concord/codec";
+import type { KeyRange, SuspectRange } from "@concord/ports";
+import { ConcordError, toHex } from "@concord/runtime";
+
+/** Longest part of a key in a text, so that a line stays readable. */
+const DESCRIBED_BYTES = 128;
+
+/** The first of `ranges`, which ascend, that one of `keys` lies in. */
+export function suspectAmong(ranges: readonly SuspectRange[], keys: readonly Uint8Array[]): SuspectRange | undefined {
+  if (ranges.length === 0) return undefined;
+  return ranges.find(({ from, to }) => keys.some((key) => compareBytes(key, from) >= 0 && compareBytes(key, to) < 0));
+}
+
+/** The suspect range that a listing meets first, in its direction, and the part of the listing before it. Undefined: it meets none. */
+export function suspectWithin(
+  ranges: readonly SuspectRange[],
+  range: KeyRange,
+): { readonly suspect: SuspectRange; readonly before: KeyRange } | undefined {
+  const met = ranges.filter(({ from, to }) => compareBytes(from, range.to) < 0 && compareBytes(range.from, to) < 0);
+  const suspect = range.reverse === true ? met.at(-1) : met[0];
+  if (suspect === undefined) return undefined;
+  return { suspect, before: range.reverse === true ? { ...range, from: suspect.to } : { ...range, to: suspect.from } };
+}
+
+/** Every key of either, ascending and disjoint: ranges that touch are one. */
+export function unionOf(left: readonly SuspectRange[], right: readonly SuspectRange[]): readonly SuspectRange[] {
+  const union: SuspectRange[] = [];
+  for (const range of [...left, ...right].sort((one, other) => compareBytes(one.from, other.from))) {
+    if (compareBytes(range.from, range.to) >= 0) continue;
+    const last = union.at(-1);
+    if (last === undefined || compareBytes(range.from, last.to) > 0) union.push(range);
+    else if (compareBytes(range.to, last.to) > 0) union[union.length - 1] = { from: last.from, to: range.to };
+  }
+  return union;
+}
+
+export function suspectRefusal(range: SuspectRange): ConcordError {
+  const text =
+    `${describeSuspects(range)} may be older than what was acknowledged, since a block of a table is damaged: ` +
+    "a node with peers copies them when it starts, a node alone needs a backup, or concord repair --accept-loss";
+  return new ConcordError("CORRUPT_DATA", text, { applied: "no", metadata: { from: toHex(range.from), to: toHex(range.to) } });
+}
+
+export function describeSuspects({ from, to }: SuspectRange): string {
+  const text = (key: Uint8Array): string => JSON.stringify(String.fromCharCode(...key.subarray(0, DESCRIBED_BYTES)));
+  return `values with keys from ${text(from)} on and below ${text(to)}`;
+}
