@@ -1,5 +1,5 @@
 import type { MessageLog } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError, type Environment } from "@concord/runtime";
+import { assert, ConcordError, every, Task, type Environment } from "@concord/runtime";
 import type { IdHash, SnapshotOptions } from "./api.ts";
 import { PACKED_ID_BYTES } from "./id-words.ts";
 import { IDS_PER_BLOCK, SNAPSHOT_BLOB_IDS, SNAPSHOT_MANIFEST_BYTES_MAX, SNAPSHOT_MS_MAX } from "./limits.ts";
@@ -25,7 +25,7 @@ export interface SnapshotSource {
   readonly partition: number;
   readonly hash: IdHash;
   readonly snapshots: SnapshotOptions;
-  readonly environment: Pick<Environment, "clock" | "checksum" | "log" | "metrics" | "failpoint">;
+  readonly environment: Pick<Environment, "clock" | "checksum" | "log" | "metrics" | "failpoint" | "tasks">;
 }
 
 /**
@@ -35,46 +35,45 @@ export interface SnapshotSource {
 export class Snapshots {
   readonly #source: SnapshotSource;
   readonly #window: Window;
-  readonly #ended = new AbortController();
-  readonly #signal: AbortSignal;
+  readonly #task: Task;
   /** Names of the blobs of segments that this tenure has read, by store: segments never change. */
   readonly #blobs = new Map<string, readonly string[]>();
-  readonly #life: Promise<void>;
   #takenAt: bigint | undefined;
   #takenMs: number;
 
   constructor(source: SnapshotSource, window: Window, stopping: AbortSignal) {
     this.#source = source;
     this.#window = window;
-    this.#signal = AbortSignal.any([this.#ended.signal, stopping]);
-    this.#takenMs = source.environment.clock.monotonicMs();
-    this.#life = this.#live();
+    const { environment, partition, snapshots } = source;
+    const { clock, tasks, metrics, log } = environment;
+    this.#takenMs = clock.monotonicMs();
+    const measure = (): void =>
+      metrics.gauge("dedup_snapshot_age_seconds", (clock.monotonicMs() - this.#takenMs) / 1000, { partition: String(partition) });
+    this.#task = new Task({
+      clock,
+      tasks,
+      name: `messages: snapshots of partition ${partition}`,
+      firstAfterMs: snapshots.everyMs,
+      ...every(snapshots.everyMs, async (signal) => {
+        await bounded(clock, SNAPSHOT_MS_MAX, signal, (deadline) => this.#take(deadline));
+        this.#takenMs = clock.monotonicMs();
+        measure();
+      }),
+      failed: ({ message }) => {
+        metrics.count("dedup_snapshots_total", 1, { result: "failed" });
+        log.warn("a snapshot of the window was not taken", { partition, reason: message });
+        measure();
+      },
+      progress: () => ({ takenTo: String(this.#takenAt ?? "none") }),
+    });
+    // The worker stops: the store may hang, and the page in progress with it.
+    stopping.addEventListener("abort", () => void this.#task.stop(), { once: true, signal: this.#task.signal });
+    if (!stopping.aborted) this.#task.start();
   }
 
   /** After the write in flight, or without waiting for a store that does not answer. Never rejects. */
-  async stop(): Promise<void> {
-    this.#ended.abort(new ConcordError("DRAINING", "the partition ends here"));
-    await this.#life;
-  }
-
-  async #live(): Promise<void> {
-    const { snapshots, environment, partition } = this.#source;
-    const { clock, log, metrics } = environment;
-    const signal = this.#signal;
-    const labels = { partition: String(partition) };
-    for (;;) {
-      await sleep(clock, snapshots.everyMs, signal);
-      if (signal.aborted) return;
-      try {
-        await bounded(clock, SNAPSHOT_MS_MAX, signal, (deadline) => this.#take(deadline));
-        this.#takenMs = clock.monotonicMs();
-      } catch (thrown) {
-        if (signal.aborted) return;
-        metrics.count("dedup_snapshots_total", 1, { result: "failed" });
-        log.warn("a snapshot of the window was not taken", { partition, reason: toConcordError(thrown).message });
-      }
-      metrics.gauge("dedup_snapshot_age_seconds", (clock.monotonicMs() - this.#takenMs) / 1000, labels);
-    }
+  stop(): Promise<void> {
+    return this.#task.stop();
   }
 
   async #take(signal: AbortSignal): Promise<void> {
