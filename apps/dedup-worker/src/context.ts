@@ -1,18 +1,18 @@
-import type { ListVersions, MemberLists, Owners } from "@concord/ownership";
+import type { MemberLists, Owners } from "@concord/ownership";
 import type { MessageLog } from "@concord/ports";
 import type { Environment } from "@concord/runtime";
 import type { Ingest } from "./ingest/ingest.ts";
 import type { SourceRules } from "./ingest/source-rules.ts";
 import type { Partitions } from "./partitions/partitions.ts";
 import type { WorkerPeers } from "./partitions/peers.ts";
-import type { WorkerList } from "./store/worker-list.ts";
+import type { WorkerList, WorkerLists } from "./store/worker-list.ts";
 
 /** The workers that share the log, as this one is one of them. */
 export interface SharedList {
   readonly lists: MemberLists<WorkerList>;
   readonly owners: Owners;
   /** undefined: the list never changes. */
-  readonly versions: ListVersions<WorkerList> | undefined;
+  readonly stored: WorkerLists | undefined;
 }
 
 /** What the handlers share. What is a function exists once the store is open: STARTING before. */

@@ -13,7 +13,6 @@ import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transaction
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
 import { Groups } from "./groups/groups.ts";
-import { ListChanges } from "./groups/list-changes.ts";
 import { readStoredList } from "./groups/stored-list.ts";
 import { LIST_TIMEOUT_MS } from "./limits.ts";
 import { remotePeers } from "./groups/peers.ts";
@@ -93,8 +92,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     groupLog,
     timeoutMs: config.storageTimeoutMs,
   });
-  const listChanges = new ListChanges({ environment, groups, rows, peers, nodeName: config.nodeName });
-  const context = { groups, listChanges, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
+  const context = { groups, rows, peers, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
   const services = defineServices({ config, environment, coordinatorAt, ...context }, authenticator);
   return new TxnCoordinatorService({
     log,

@@ -1,8 +1,9 @@
+import type { RowStore } from "@concord/ports";
 import type { SchemaCache, PageTokens } from "@concord/schema";
 import type { Channel, Environment } from "@concord/runtime";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import type { Groups } from "./groups/groups.ts";
-import type { ListChanges } from "./groups/list-changes.ts";
+import type { Peers } from "./groups/peers.ts";
 import type { IdGenerator } from "./ids/id-generator.ts";
 import type { ParsedStatements } from "./schema/parsed-statements.ts";
 
@@ -11,7 +12,8 @@ export interface Context {
   readonly config: TxnCoordinatorConfig;
   readonly environment: Environment;
   readonly groups: Groups;
-  readonly listChanges: ListChanges;
+  readonly rows: RowStore;
+  readonly peers: Peers;
   readonly schema: SchemaCache;
   readonly statements: ParsedStatements;
   readonly pageTokens: PageTokens;

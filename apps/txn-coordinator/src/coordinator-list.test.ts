@@ -207,3 +207,16 @@ test("[TX32] command: add: says what it waits for, goes on until it is done, and
   assert.match(said.join("\n"), /no answer yet[^]*arriving[^]*c3 is in the list, but does not work yet: start it at c3:1/);
   await fixture.stop();
 });
+
+test("[TX32] list: two take a step of two changes at the same time: one is written, the other waits for its time", async () => {
+  const fixture = await listed();
+  hearAll(fixture);
+  await fixture.connect(0).createTables();
+  const answers = await Promise.all([
+    change(fixture, 0, { add: FOURTH }),
+    change(fixture, 1, { add: { ...FOURTH, name: "c4", address: "c4:1" } }),
+  ]);
+  assert.deepEqual(answers[0]["list"], answers[1]["list"], "both answer the version that counts");
+  assert.match(answers.map((answer) => String(answer["waitsFor"])).join(" "), /another member changed version 0/);
+  await fixture.stop();
+});

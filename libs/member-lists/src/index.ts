@@ -1,5 +1,6 @@
 export { addCommandOf, COORDINATOR_LIST, WORKER_LIST, type ListKind } from "./list-kind.ts";
-export { answerToWire, changeFromWire, checkKind, fixedList, listToWire, memberShape } from "./list-wire.ts";
+export { answerToWire, listMethods, type ListMethodsOptions } from "./list-methods.ts";
+export { memberShape } from "./list-wire.ts";
 export {
   changeList,
   endWithListCommand,

@@ -1,9 +1,8 @@
 import { z } from "@concord/config";
-import type { ListChange, ListedState, ListStep, RecordedList } from "@concord/ownership";
+import type { ListChange, ListedState, RecordedList } from "@concord/ownership";
 import type {
   ChangeListRequest,
   ChangeListRequestInit,
-  ChangeListResponse,
   GetListResponse,
   ListedState as WireState,
   MemberKind,
@@ -46,25 +45,11 @@ export function changeToWire(change: ListChange): ChangeListRequestInit {
   return { add: { name, address, datacenter } };
 }
 
-/** PRECONDITION_FAILED: as things are it cannot be done. */
-export function answerToWire(step: ListStep, list: RecordedList): ChangeListResponse {
-  if (step.kind === "refused") throw new ConcordError("PRECONDITION_FAILED", step.reason);
-  return { done: step.kind === "done", waitsFor: step.kind === "wait" ? step.reason : "", list: listToWire(list) };
-}
-
 export function listToWire({ version, members }: RecordedList): GetListResponse {
   return {
     version,
     members: members.map(({ name, address, datacenter, state }) => ({ name, address, datacenter, state: STATES[state] })),
   };
-}
-
-/** UNIMPLEMENTED: the members are those of the configuration. */
-export function fixedList({ noun }: ListKind): ConcordError {
-  return new ConcordError(
-    "UNIMPLEMENTED",
-    `these ${noun} are those of the configuration for as long as they run: change it and restart them`,
-  );
 }
 
 function malformed(message: string): ConcordError {

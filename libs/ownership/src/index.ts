@@ -16,6 +16,6 @@ export {
   type ListStep,
   type RecordedList,
 } from "./recorded-list.ts";
-export { stepList, type ListChangeOptions, type ListVersions } from "./list-changes.ts";
+export { stepList, type ListChangeOptions } from "./list-changes.ts";
 export { fixedLists, MemberLists, type MemberListsOptions } from "./member-lists.ts";
 export { LIST_READ_EVERY_MS } from "./limits.ts";

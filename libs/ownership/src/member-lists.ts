@@ -63,11 +63,6 @@ export class MemberLists<L extends RecordedList> {
     return this.#options.membership === undefined;
   }
 
-  /** Version 0. */
-  get configured(): L {
-    return this.#options.configured;
-  }
-
   get current(): L {
     return this.#current;
   }

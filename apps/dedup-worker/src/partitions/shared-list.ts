@@ -1,6 +1,6 @@
 import { ALONE, type ListedMembership, type Membership } from "@concord/failure-detection";
 import { addCommandOf, WORKER_LIST } from "@concord/member-lists";
-import { fixedLists, MemberLists, Owners, type ListVersions } from "@concord/ownership";
+import { fixedLists, MemberLists, Owners } from "@concord/ownership";
 import { assert, type ConcordError, type Disk, type Environment } from "@concord/runtime";
 import { isListed, type DedupWorkerConfig } from "../config.ts";
 import type { SharedList } from "../context.ts";
@@ -8,7 +8,7 @@ import { FolderLists } from "../store/folder-lists.ts";
 import { kafkaConnection } from "../store/kafka-connection.ts";
 import { KafkaLists } from "../store/kafka-lists.ts";
 import { storedPlacement } from "../store/views.ts";
-import { foundingWorkers, placedFrom, viewOf, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
+import { foundingWorkers, viewOf, type WorkerList, type WorkerLists } from "../store/worker-list.ts";
 
 export interface SharedListHost {
   readonly environment: Environment;
@@ -21,21 +21,6 @@ export interface SharedListHost {
 export function soleOwner({ nodeName, listenAddress: address, partitions }: DedupWorkerConfig, { clock, log }: Environment): Owners {
   const lists = fixedLists(foundingWorkers([{ name: nodeName, address, datacenter: "" }], partitions, undefined), nodeName, { clock, log });
   return new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership: ALONE, clock, log });
-}
-
-/** Each version is written once, with the placement made from the one before. */
-function versionsOf(lists: MemberLists<WorkerList>, stored: WorkerLists): ListVersions<WorkerList> {
-  return {
-    read: async () => {
-      await lists.refresh();
-      return { list: lists.current, sinceWrittenMs: lists.sinceReadMs };
-    },
-    write: async (list, before) => {
-      const isWritten = await stored.write(placedFrom(before, list));
-      await lists.refresh();
-      return { isWritten, list: lists.current };
-    },
-  };
 }
 
 /** The list of the workers that share a log, from its opening to the end of the process. */
@@ -80,7 +65,7 @@ export class SharedListPart {
     this.#lists = lists;
     const owners = new Owners({ lists, view: () => viewOf(lists.current), nodeName, membership, clock, log });
     await owners.listed(signal);
-    this.#opened = { lists, owners, versions: stored === undefined ? undefined : versionsOf(lists, stored) };
+    this.#opened = { lists, owners, stored };
   }
 
   close(): void {

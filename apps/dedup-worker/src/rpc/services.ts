@@ -10,7 +10,7 @@ import { getServedHandler, leaveHandler, releaseHandler } from "./hand-over.ts";
 import { ingestHandler } from "./ingest.ts";
 import { readHandler } from "./read.ts";
 import { seenHandler } from "./seen.ts";
-import { changeListHandler, getListHandler } from "./worker-list.ts";
+import { workerListMethods } from "./worker-list.ts";
 
 /** Every method is for clients, but for the hand-over between workers. */
 const roles: readonly Role[] = ["client", "operator"];
@@ -30,14 +30,7 @@ export const contractsOf = (isShared: boolean): readonly ServiceContract<object>
 export function defineServices(context: Context, authenticator: Authenticator, isShared: boolean): readonly Service[] {
   const { clock, log, metrics, tracer } = context.environment;
   const environment: ServiceEnvironment = { clock, log, metrics, authenticator, tracer };
-  const list = defineService(
-    {
-      contract: MemberListService,
-      unary: { GetList: getListHandler(context), ChangeList: changeListHandler(context) },
-      roles: ["peer", "operator"],
-    },
-    environment,
-  );
+  const list = defineService({ contract: MemberListService, unary: workerListMethods(context), roles: ["peer", "operator"] }, environment);
   const handOver = { Leave: leaveHandler(context), Release: releaseHandler(context), GetServed: getServedHandler(context) };
   return [
     defineService({ contract: IngestService, unary: { Ingest: ingestHandler(context) }, roles: passedOn }, environment),

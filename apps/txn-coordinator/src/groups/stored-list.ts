@@ -3,8 +3,10 @@ import { z } from "@concord/config";
 import type { RecordedList } from "@concord/ownership";
 import type { ReadOptions, Row, RowStore } from "@concord/ports";
 import { liveRow } from "@concord/rows";
-import { ConcordError } from "@concord/runtime";
-import { COORDINATOR_LIST_KEY } from "../schema/system-tables.ts";
+import { ConcordError, type Environment } from "@concord/runtime";
+import type { TransactionGroup } from "@concord/transactions";
+import { COORDINATOR_LIST_KEY, coordinatorListRow } from "../schema/system-tables.ts";
+import { SystemTransaction } from "../schema/system-transaction.ts";
 
 const name = z.string().min(1).max(64);
 const count = z.number().int().min(0);
@@ -45,4 +47,31 @@ export function listOfRow(row: Row | undefined): RecordedList | undefined {
 export async function readStoredList(rows: RowStore, options: ReadOptions): Promise<RecordedList | undefined> {
   const [image] = await rows.read([COORDINATOR_LIST_KEY], options);
   return listOfRow(liveRow(image));
+}
+
+/** What writes a list: the system group at its master. */
+export interface ListWriter {
+  readonly group: TransactionGroup;
+  readonly environment: Environment;
+  readonly rows: RowStore;
+  readonly deadlineAtMs: number;
+}
+
+/** One transaction on exactly the version before. False: another one was written. Resolves when each reading that begins finds it. */
+export async function writeStoredList(
+  list: RecordedList,
+  before: RecordedList,
+  { group, environment, rows, deadlineAtMs }: ListWriter,
+): Promise<boolean> {
+  const transaction = new SystemTransaction(group, environment, deadlineAtMs);
+  try {
+    const [row] = await transaction.read(COORDINATOR_LIST_KEY, (operations) => operations.read([COORDINATOR_LIST_KEY]));
+    if ((listOfRow(row)?.version ?? 0) !== before.version) return false;
+    const token = await transaction.commit([coordinatorListRow(listToJson(list))]);
+    const timeoutMs = Math.max(1, deadlineAtMs - environment.clock.monotonicMs());
+    await rows.read([COORDINATOR_LIST_KEY], { timeoutMs, after: [{ group: token.group, seq: token.seq }] });
+    return true;
+  } finally {
+    transaction.end();
+  }
 }

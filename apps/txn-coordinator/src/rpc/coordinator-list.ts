@@ -1,27 +1,28 @@
-import { answerToWire, changeFromWire, checkKind, COORDINATOR_LIST, fixedList, listToWire } from "@concord/member-lists";
+import { MESH_MEMBERS_MAX } from "@concord/failure-detection";
+import { answerToWire, COORDINATOR_LIST, listMethods } from "@concord/member-lists";
+import { stepList, type ListedMember } from "@concord/ownership";
 import { MemberListService } from "@concord/protos-cluster";
-import type { Handler } from "@concord/rpc";
 import type { Context } from "../context.ts";
+import { writeStoredList } from "../groups/stored-list.ts";
+import { LIST_TIMEOUT_MS } from "../limits.ts";
 import { atSystemMaster } from "./system-master.ts";
 
-/** GetList (TX32): as this coordinator read it last. */
-export function getListHandler({ groups }: Context): Handler<MemberListService, "GetList"> {
-  return ({ kind }) => {
-    checkKind(COORDINATOR_LIST, kind);
-    return listToWire(groups.lists.current);
-  };
-}
-
-/** ChangeList (TX32): one step, at the master of the system group. PRECONDITION_FAILED: as things are it cannot be done. */
-export function changeListHandler(coordinator: Context): Handler<MemberListService, "ChangeList"> {
-  return async (request, context) => {
-    const { groups, listChanges } = coordinator;
-    if (groups.lists.isFixed) throw fixedList(COORDINATOR_LIST);
-    const change = changeFromWire(COORDINATOR_LIST, request);
-    const call = { method: MemberListService.methods.ChangeList, request };
-    return atSystemMaster(coordinator, context, call, async (group) => {
-      const { step, list } = await listChanges.step(change, group, context.deadlineAtMs);
-      return answerToWire(step, list);
-    });
-  };
+/** GetList and ChangeList (TX32): the master of the system group takes a step. */
+export function coordinatorListMethods(coordinator: Context): ReturnType<typeof listMethods> {
+  const { environment, groups, peers, rows } = coordinator;
+  const { lists, owners } = groups;
+  const servesNothing = async ({ name, address }: ListedMember): Promise<boolean> =>
+    name !== owners.self && !(await peers.serves(address, name, LIST_TIMEOUT_MS));
+  return listMethods({
+    kind: COORDINATOR_LIST,
+    lists: () => lists,
+    change: (change, request, context) => {
+      const call = { method: MemberListService.methods.ChangeList, request };
+      return atSystemMaster(coordinator, context, call, async (group) => {
+        const master = { group, environment, rows, deadlineAtMs: context.deadlineAtMs };
+        const options = { lists, owners, placesMax: MESH_MEMBERS_MAX, servesNothing };
+        return answerToWire(await stepList(change, { ...options, write: (list, before) => writeStoredList(list, before, master) }));
+      });
+    },
+  });
 }

@@ -5,7 +5,7 @@ import { defineService, type Authenticator, type Role, type Service } from "@con
 import type { Context } from "../context.ts";
 import { TOPOLOGY_WATCHES_MAX } from "../limits.ts";
 import { commitHandler } from "./commit.ts";
-import { changeListHandler, getListHandler } from "./coordinator-list.ts";
+import { coordinatorListMethods } from "./coordinator-list.ts";
 import { createTablesHandler } from "./create-tables.ts";
 import { executeHandler } from "./execute.ts";
 import { generateIdsHandler } from "./generate-ids.ts";
@@ -64,11 +64,7 @@ export function defineServices(coordinator: Context, authenticator: Authenticato
       environment,
     ),
     defineService(
-      {
-        contract: MemberListService,
-        unary: { GetList: getListHandler(coordinator), ChangeList: changeListHandler(coordinator) },
-        roles: ["coordinator", "operator"],
-      },
+      { contract: MemberListService, unary: coordinatorListMethods(coordinator), roles: ["coordinator", "operator"] },
       environment,
     ),
     defineService({ contract: IdService, unary: { Generate: generateIdsHandler(coordinator) }, roles: CALLERS }, environment),
