@@ -15,8 +15,8 @@ export const brokers = (process.env["ENGINE_KAFKA"] ?? "").split(",");
 
 const ENGINES_COMMAND = resolve(import.meta.dirname, "../../../../tools/engines/main.ts");
 
-/** Kills or starts the first broker; a started one is ready. */
-export async function broker(command: "kill" | "start"): Promise<void> {
+/** One command of the engines on the first broker; a started one is ready. */
+export async function broker(command: "kill" | "start" | "pause" | "resume"): Promise<void> {
   const args = [ENGINES_COMMAND, command, "kafka", "--node", "1", "--data", process.env["ENGINE_KAFKA_FOLDER"] ?? ""];
   await promisify(execFile)(process.execPath, args);
 }

@@ -1,2 +1,3 @@
 export { freeAddress } from "./free-address.ts";
 export { MountedDisk } from "./mounted-disk.ts";
+export { StartingProgram, type LogLine } from "./starting-program.ts";
