@@ -336,6 +336,31 @@ test("[TXR4] restore: the own log is ahead of both peers: its watermark and kept
   assert.deepEqual([state.appliedSeq, state.droppedSeq, await own.applied()], [4n, 2n, ["e1", "e2", "e3", "e4"]]);
 });
 
+test("[TXR4] restore: the own store lost rows, its log has dropped what the peers have yet to apply: their entries bring the rows", async () => {
+  const [own, peer] = [await withTail(4), await withTail(4)];
+  await own.advance(4n, 1n);
+  await own.raise(3n, "c");
+  await peer.advance(2n, 1n);
+  const states = [await peer.read(3n), await peer.read(3n)];
+  const dropped = { ...(await own.read()), droppedSeq: seqOf(4n), entries: [], lacksRows: true };
+  const restored = new Replica();
+  restored.store = new MemoryKeyValue();
+  await restored.store.batch(restoreGroup(GROUP, seqOf(2n), states, checksum, dropped), { sync: true });
+  Object.assign(restored, await openPlain(restored.store));
+  const state = await restored.read();
+  assert.deepEqual([state.promisedEpoch, state.owner, state.appliedSeq, state.droppedSeq], [3n, "c", 2n, 2n]);
+  assert.deepEqual(await restored.tail(), ["3@1=e3", "4@1=e4"]);
+});
+
+test("[TXR4] restore: the own store lost rows, and neither peer has entries that its log has dropped: REPLICAS_UNAVAILABLE", async () => {
+  const [own, peer] = [await withTail(4), await withTail(3)];
+  await own.advance(4n, 1n);
+  await peer.advance(2n, 1n);
+  const states = [await peer.read(3n), await peer.read(3n)];
+  const dropped = { ...(await own.read()), droppedSeq: seqOf(4n), entries: [], lacksRows: true };
+  assert.throws(() => restoreGroup(GROUP, seqOf(2n), states, checksum, dropped), { code: "REPLICAS_UNAVAILABLE" });
+});
+
 test("append: rows that do not decode: MALFORMED_REQUEST, nothing changed", async () => {
   const replica = await withTail(1);
   const broken = { ...entry(2, 1), rows: bytesOf(BROKEN_ROWS) };

@@ -32,7 +32,7 @@ type State =
   | { readonly kind: "opened" }
   | { readonly kind: "starting" }
   /** Part of the ring, and may lack what it acknowledged or what its peers dropped: peers that catch up, too, read from it, nothing else. */
-  | { readonly kind: "recovering"; readonly node: RingNode }
+  | { readonly kind: "recovering"; readonly node: RingNode; readonly lacksRows: boolean }
   | { readonly kind: "serving"; readonly node: RingNode }
   | { readonly kind: "stopped" };
 
@@ -41,6 +41,8 @@ export interface RingSource {
   readonly node: RingNode;
   /** This node catches up itself. */
   readonly recovering: boolean;
+  /** It does so because its store lost rows in a repair. */
+  readonly lacksRows: boolean;
 }
 
 /** This node's part of a ring of 1 or 3 nodes, on a store of its own. */
@@ -100,8 +102,8 @@ export class RingBackend implements StorageBackend {
 
   /** What a peer reads that catches up. STARTING until this node's logs are open. */
   source(): RingSource {
-    if (this.#state.kind === "recovering") return { node: this.#state.node, recovering: true };
-    return { node: this.node(), recovering: false };
+    if (this.#state.kind === "recovering") return { ...this.#state, recovering: true };
+    return { node: this.node(), recovering: false, lacksRows: false };
   }
 
   /** How far each replica is behind. STARTING and DRAINING as `node`. */
@@ -198,10 +200,12 @@ export class RingBackend implements StorageBackend {
       if (store.cutTail) await store.caughtUp();
       return node;
     }
-    this.#state = { kind: "recovering", node };
+    // A store that fell behind has all rows up to there; one that a repair made of what was left has not (`copiesBeforeServing`).
+    const lacksRows = joined === "lagging" && !(await hasAllRows(store));
+    this.#state = { kind: "recovering", node, lacksRows };
     const own = { log: node.replicaLog, runner: node.engine, peers: peers.map((peer) => peer.log) };
     const isWhole = joined === "formed" && (await rejoinRing(formation, own));
-    if (!isWhole) await copyLagging(formation);
+    if (!isWhole) await copyLagging(formation, lacksRows ? "lost" : "whole");
     if (store.cutTail) await store.caughtUp();
     // Copied beneath the logs that are open.
     return isWhole ? node : await this.#open();

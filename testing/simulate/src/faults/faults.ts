@@ -177,8 +177,8 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
     edits: [
       {
         file: "apps/storage-proxy/src/ring/formation/form-ring.ts",
-        search: "await copyStore({ ...options, logs });",
-        replace: "await copyStore({ ...options, peers: options.peers.slice(0, 1), logs });",
+        search: "await copyStore({ ...options, ...own });",
+        replace: "await copyStore({ ...options, peers: options.peers.slice(0, 1), ...own });",
       },
     ],
   },

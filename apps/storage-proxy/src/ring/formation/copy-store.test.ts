@@ -67,8 +67,15 @@ function row(name: string, seq: number): KeyValueEntry {
   return operation;
 }
 
+interface CopiedState {
+  readonly forgottenUs?: number;
+  readonly recovering?: boolean;
+  readonly lacksRows?: boolean;
+}
+
 /** A peer that has applied group g up to `appliedSeq`, and what of its store it gives out, two entries a page. */
-function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEntry[], forgottenUs = 0): PeerSession {
+function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEntry[], state: CopiedState = {}): PeerSession {
+  const { forgottenUs = 0, recovering = false, lacksRows = false } = state;
   const seq = seqOf(BigInt(appliedSeq));
   const zero = { timestampCeilingUs: timestampUsOf(0n), promisedEpoch: epochOf(1n), owner: "a" };
   const header = { ...zero, appliedSeq: seq, appliedEpoch: epochOf(1n), droppedSeq: seq };
@@ -79,7 +86,7 @@ function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEnt
     copy: (afterKey) => {
       const behind = contents.filter(({ key }) => Buffer.compare(key, afterKey) > 0);
       const entries = behind.slice(0, 2).map(({ key, value: copied }) => ({ key, value: copied, leftOutBytes: 0n }));
-      const page = { entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering: false };
+      const page = { entries, done: behind.length <= 2, lastKey: entries.at(-1)?.key ?? afterKey, recovering, lacksRows };
       return Promise.resolve({ ...page, collection: `${name}-${forgottenUs}`, forgottenUs: BigInt(forgottenUs) });
     },
     call: () => {
@@ -92,7 +99,7 @@ function copiedPeer(name: string, appliedSeq: number, rows: readonly KeyValueEnt
 
 async function rowsCopied(logs: CopyOptions["logs"], own: readonly KeyValueEntry[], peers: readonly PeerSession[]): Promise<string[]> {
   const store = new MemoryKeyValue({ entries: own });
-  await copyStore({ store, peers, checksum, log: silentLog, logs });
+  await copyStore({ store, peers, checksum, log: silentLog, logs, rows: logs === "lost" ? "lost" : "whole" });
   return hexOf(...store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE));
 }
 
@@ -116,6 +123,16 @@ test("[TXR4] copy: one peer gave a row before it deleted it, the other has forgo
   const ahead = copiedPeer("p2", 9, [row("b", 3)]);
   assert.deepEqual(await rowsCopied("lost", [], [old, ahead]), hexOf(row("b", 3)));
   assert.deepEqual(await rowsCopied("lost", [], [ahead, old]), hexOf(row("b", 3)));
+});
+
+test("[TXR4] copy: a peer lost rows in a repair: a row that it lacks was not deleted: the other one's is copied", async () => {
+  const mended = copiedPeer("p1", 9, [row("b", 3)], { recovering: true, lacksRows: true });
+  const whole = copiedPeer("p2", 9, [row("a", 5), row("b", 3)]);
+  for (const peers of [
+    [mended, whole],
+    [whole, mended],
+  ])
+    assert.deepEqual(await rowsCopied("lost", [], peers), hexOf(row("a", 5), row("b", 3)));
 });
 
 test("[TXR4] copy: calls whose answers are lost: asked again soon, and a peer that never answers ends the copy", async () => {
@@ -151,7 +168,7 @@ function plainRow(name: string, kind: "insert" | "delete", timestampUs: number):
 test("[TXR4] copy: a peer drops tombstones meanwhile: made anew, and what the first try brought goes; then what the peers have forgotten is noted", async () => {
   const [old, kept] = [plainRow("a", "insert", 1), plainRow("b", "insert", 9)];
   const before = [copiedPeer("p1", 9, [old, kept]), copiedPeer("p2", 9, [kept])];
-  const after = [copiedPeer("p1", 9, [kept], 5), copiedPeer("p2", 9, [kept], 4)];
+  const after = [copiedPeer("p1", 9, [kept], { forgottenUs: 5 }), copiedPeer("p2", 9, [kept], { forgottenUs: 4 })];
   // All of the first peer is read before the deletion of "a" reaches it; the second one had it, and drops it now.
   let headers = 0;
   const changing = before.map((peer, at) => {
@@ -167,7 +184,7 @@ test("[TXR4] copy: a peer drops tombstones meanwhile: made anew, and what the fi
   const store = new MemoryKeyValue();
   const progress: string[] = [];
   const doing = (text: string): void => void progress.push(text);
-  const copy = (): Promise<void> => copyStore({ store, peers: changing, checksum, log: silentLog, logs: "lost", doing });
+  const copy = (): Promise<void> => copyStore({ store, peers: changing, checksum, log: silentLog, logs: "lost", rows: "lost", doing });
   await assert.rejects(copy(), { code: "REPLICAS_UNAVAILABLE" });
   await copy();
   assert.deepEqual(hexOf(...store.contents().filter(({ key }) => key[0] === ROWS_NAMESPACE)), hexOf(kept));

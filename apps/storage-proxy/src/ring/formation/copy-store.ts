@@ -44,22 +44,39 @@ export interface CopyOptions {
   readonly doing?: (text: string) => void;
   /** `lost`: what the store holds of group logs is the rest of an interrupted copy. `own`: it is the node's own, which counts. */
   readonly logs: "lost" | "own";
+  /**
+   * Rows of the store. "whole": all that it acknowledged. "lost": some are missing, or older than they were; they go first when both peers are whole, since
+   * a row whose deletion was lost would return.
+   */
+  readonly rows: "whole" | "lost";
 }
+
+/** Entries of a group up to which the copied rows hold what followed from them. */
+interface CopiedRows {
+  readonly provenSeq: Seq;
+  /** The same if nothing had been lost: counts when the entries from `provenSeq` on are nowhere any more. */
+  readonly claimedSeq: Seq;
+}
+
+const NO_ROWS: CopiedRows = { provenSeq: SEQ_NONE, claimedSeq: SEQ_NONE };
+const later = (left: Seq, right: Seq): Seq => (left > right ? left : right);
 
 /**
  * Fills the store from both peers (TXR4): rows united, batchlog united, of each group log the newest promise, mark and entries. A peer's
  * header comes before its rows, so these hold what it had applied then; the entries after that bring the rest (`restoreGroup`).
  */
 export async function copyStore(options: CopyOptions): Promise<void> {
-  if (options.logs === "lost") await forgetCopies(options.store);
+  if (options.logs === "lost") await forget(options.store, [HEADERS_NAMESPACE, ENTRIES_NAMESPACE, ROWS_NAMESPACE]);
   const before = await collectionsOf(options.peers);
+  if (options.logs === "own" && areRowsLost(options, before)) await forget(options.store, [ROWS_NAMESPACE]);
   /** Of each group: some peer had applied so much before its rows were copied. */
-  const groups = new Map<string, Seq>();
+  const groups = new Map<string, CopiedRows>();
+  /** The same, of the peers that were read and are whole. */
+  const earlier = new Map<string, Seq>();
   let [entries, bytes] = [0, 0];
   for (const peer of options.peers) {
     /** The same of this peer, as far as its rows are sure to follow from it. */
     const applied = new Map<string, Seq>();
-    const earlier = new Map(groups);
     let afterKey: Uint8Array = new Uint8Array();
     for (let done = false; !done;) {
       const page = await asked((timeoutMs) => peer.copy(afterKey, COPY_PAGE_ENTRIES_MAX, timeoutMs));
@@ -68,8 +85,12 @@ export async function copyStore(options: CopyOptions): Promise<void> {
         const [group, { appliedSeq, droppedSeq }] = [readHeaderKey(key), decodeHeader(value, options.checksum)];
         // Of a peer that is being copied itself only what its own checkpoint holds is sure to be among its rows.
         const copiedSeq = page.recovering ? droppedSeq : appliedSeq;
-        applied.set(group, copiedSeq);
-        if (copiedSeq >= (groups.get(group) ?? 0n)) groups.set(group, copiedSeq);
+        const { provenSeq, claimedSeq } = groups.get(group) ?? NO_ROWS;
+        if (!page.lacksRows) applied.set(group, copiedSeq);
+        groups.set(group, {
+          provenSeq: page.lacksRows ? provenSeq : later(provenSeq, copiedSeq),
+          claimedSeq: later(claimedSeq, copiedSeq),
+        });
       }
       const copied = await wholeEntries(
         peer,
@@ -84,6 +105,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
       done = page.done;
       afterKey = page.lastKey;
     }
+    for (const [group, seq] of applied) earlier.set(group, later(earlier.get(group) ?? SEQ_NONE, seq));
   }
   const after = await collectionsOf(options.peers);
   if (after.some(({ collection }, at) => collection !== before[at]!.collection))
@@ -93,7 +115,7 @@ export async function copyStore(options: CopyOptions): Promise<void> {
     );
   await noteForgotten(options, after);
   options.doing?.(`copying the logs of ${groups.size} groups from the peers`);
-  for (const [group, copiedSeq] of groups) await copyGroup(options, group, copiedSeq);
+  for (const [group, copied] of groups) await copyGroup(options, group, copied, before);
   options.log.info("store copied from the peers", { entries, groups: groups.size });
 }
 
@@ -135,10 +157,30 @@ async function readHeaders(peer: PeerSession): Promise<readonly StoreEntry[]> {
 }
 
 /** One batch replaces what the store holds of the group. */
-async function copyGroup({ store, peers, checksum, logs }: CopyOptions, group: string, copiedSeq: Seq): Promise<void> {
-  const states = await Promise.all(peers.map((peer) => readWhole(new RemoteLogReplica(peer), group, copiedSeq)));
+async function copyGroup(options: CopyOptions, group: string, copied: CopiedRows, answers: readonly Collection[]): Promise<void> {
+  const { store, checksum, logs, log, rows } = options;
   const own = logs === "own" ? await readStoredGroup(store, group, checksum) : undefined;
-  await store.batch(restoreGroup(group, copiedSeq, states, checksum, own), { sync: true });
+  const lacking = { own: rows === "lost", peers: answers.map(({ lacksRows }) => lacksRows) };
+  const restored = await restoreFrom(options, group, copied.provenSeq, own, lacking).catch(async (thrown: unknown) => {
+    const claimedSeq = lacking.own && own !== undefined ? later(copied.claimedSeq, own.droppedSeq) : copied.claimedSeq;
+    if (claimedSeq === copied.provenSeq || !lacking.peers.includes(true)) throw thrown;
+    log.warn("rows of a group were lost at two nodes in repairs, and its entries are gone: what is left is kept", { group });
+    return restoreFrom(options, group, claimedSeq, own, { own: false, peers: [] });
+  });
+  await store.batch(restored, { sync: true });
+}
+
+async function restoreFrom(
+  { peers, checksum }: CopyOptions,
+  group: string,
+  copiedSeq: Seq,
+  own: ReplicaLogState | undefined,
+  lacking: { readonly own: boolean; readonly peers: readonly boolean[] },
+): Promise<KeyValueOperation[]> {
+  const read = peers.map(async (peer, at) => {
+    return { ...(await readWhole(new RemoteLogReplica(peer), group, copiedSeq)), lacksRows: lacking.peers[at] === true };
+  });
+  return restoreGroup(group, copiedSeq, await Promise.all(read), checksum, own && { ...own, lacksRows: lacking.own });
 }
 
 /**
@@ -165,6 +207,21 @@ export async function readWhole(replica: Pick<LogReplica, "logRead">, group: str
 interface Collection {
   readonly collection: string;
   readonly forgottenUs: bigint;
+  readonly lacksRows: boolean;
+}
+
+/**
+ * Whether the own rows go before the copy: both peers have every row that this store acknowledged. A peer that lost rows, too, may have acknowledged some
+ * with this node alone: then what both have left is united. REPLICAS_UNAVAILABLE for a whole store: a row of that peer may be one that all have deleted.
+ */
+function areRowsLost({ rows, peers }: CopyOptions, answers: readonly Collection[]): boolean {
+  const lacking = peers.filter((_, at) => answers[at]?.lacksRows);
+  if (lacking.length === 0) return rows === "lost";
+  if (rows === "lost") return false;
+  throw new ConcordError(
+    "REPLICAS_UNAVAILABLE",
+    `${lacking.map(({ name }) => name).join(", ")} lost rows in a repair: copied from once it serves`,
+  );
 }
 
 /** What each peer has dropped so far. */
@@ -183,8 +240,8 @@ async function noteForgotten({ store, checksum }: CopyOptions, peers: readonly C
  * What an interrupted copy left of the group logs may have been trimmed since: it would leave a gap in the tail. And what it left of rows may have been
  * deleted since, and the deletion dropped.
  */
-async function forgetCopies(store: KeyValue): Promise<void> {
-  for (const namespace of [HEADERS_NAMESPACE, ENTRIES_NAMESPACE, ROWS_NAMESPACE]) {
+async function forget(store: KeyValue, namespaces: readonly number[]): Promise<void> {
+  for (const namespace of namespaces) {
     for (;;) {
       const limits = { limit: COPY_PAGE_ENTRIES_MAX, bytesMax: COPY_PAGE_BYTES_TARGET };
       const found = await store.range({ from: Uint8Array.of(namespace), to: Uint8Array.of(namespace + 1), ...limits });

@@ -38,7 +38,7 @@ export async function formRing(options: FormationOptions): Promise<"joined" | "f
     const hellos = await greetAll(options, false);
     if (hellos.some((hello) => hello.knowsCaller)) {
       log.warn("this node was part of the ring and its store is empty: copying from both peers", { peers: options.peers.length });
-      await restoreFromPeers(options, "lost");
+      await restoreFromPeers(options, { logs: "lost", rows: "lost" });
       // Both serve, so both are part of the ring: we remember them as our lost store did, for the day they lose theirs (I2).
       await store.batch(
         options.peers.map((peer) => peerKnown(peer.name)),
@@ -59,10 +59,10 @@ export async function formRing(options: FormationOptions): Promise<"joined" | "f
  * Copies the store from both peers before the node serves, which may be doing the same. Its logs are sound and may hold what one peer only
  * has: they stay until the copy of their group replaces them.
  */
-export async function copyLagging(options: FormationOptions): Promise<void> {
+export async function copyLagging(options: FormationOptions, rows: CopyOptions["rows"]): Promise<void> {
   const { store, members, checksum } = options;
   await greetAll(options, true);
-  await restoreFromPeers(options, "own");
+  await restoreFromPeers(options, { logs: "own", rows });
   await store.batch([allRowsPresent()], { sync: true });
   await writeMarker(store, { kind: "formed", members }, checksum);
 }
@@ -102,14 +102,14 @@ async function greetOnce(options: FormationOptions): Promise<void> {
   await Promise.all(options.peers.map((peer) => greet(peer, true, options.members, hellos)));
 }
 
-async function restoreFromPeers(options: FormationOptions, logs: CopyOptions["logs"]): Promise<void> {
+async function restoreFromPeers(options: FormationOptions, own: Pick<CopyOptions, "logs" | "rows">): Promise<void> {
   // What a peer acknowledged together with our earlier life is on its disk by now.
   options.doing?.(`copying the store begins once writes of this node's earlier life have ended, after ${options.settleMs} ms`);
   await sleep(options.clock, options.settleMs, options.signal);
   for (;;) {
     stopIfAborted(options.signal);
     try {
-      await copyStore({ ...options, logs });
+      await copyStore({ ...options, ...own });
       return;
     } catch (thrown) {
       const reason = toConcordError(thrown).message;

@@ -1,6 +1,7 @@
 // Joining a ring and losing a store (TXR4): one test per row of the decision table in the README.
 import assert from "node:assert/strict";
 import { afterEach, test } from "node:test";
+import { decodeHeader, encodeHeader } from "@concord/group-log";
 import { GROUP_LOG_PROTOCOL } from "@concord/rows-wire";
 import { crc32 } from "node:zlib";
 import { MemoryKeyValue, type KeyValueImage } from "@concord/port-contracts";
@@ -8,7 +9,7 @@ import type { KeyValueEntry, Mutation, RowKey } from "@concord/ports";
 import { encodeImage, encodeRowKey, imageOf } from "@concord/rows";
 import { storedRowKey } from "@concord/quorum";
 import { sealRecord } from "@concord/codec";
-import { timestampUsOf, type Log } from "@concord/runtime";
+import { epochOf, seqOf, timestampUsOf, type Log } from "@concord/runtime";
 import { COORDINATOR, MemoryRing, PEER, type MemoryNode } from "../../test/memory-ring.ts";
 import { copiesBeforeServing, readMarker, writeMarker } from "./marker.ts";
 
@@ -190,6 +191,52 @@ test("[TXR4] store mended with losses: serves only when both peers were copied: 
   assert.deepEqual(await readMarker(second.store, checksum), { kind: "formed", members: MEMBERS });
 });
 
+/** What the disk of a halted node has when a table is lost that held the newest version of this row, its deletion: the older version is back. */
+async function revived(node: MemoryNode, older: KeyValueEntry): Promise<KeyValueImage> {
+  const store = new MemoryKeyValue(node.store.crash());
+  await store.batch([{ kind: "put", ...older }], { sync: true });
+  await copiesBeforeServing(store, checksum);
+  return store.crash();
+}
+
+/** A row of notes as it was before its deletion, which every node has forgotten since. */
+async function forgottenRow(nodes: readonly MemoryNode[], at: number): Promise<KeyValueEntry> {
+  await write(nodes[0]!, at);
+  await ring.clock.advance(1000);
+  const key = noteKey(at);
+  const older = rowsOf(nodes[2]!).find((entry) => Buffer.compare(entry.key, key) === 0)!;
+  for (const node of nodes) await node.store.batch([{ kind: "delete", key }], { sync: true });
+  return older;
+}
+
+test("[TXR4] store mended with losses: a row whose deletion was lost and which all peers have forgotten does not return", async () => {
+  const nodes = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  const [first, , third] = nodes;
+  const older = await forgottenRow(nodes, 1);
+  await write(first, 2);
+  await ring.clock.advance(1000);
+  await ring.halt(third);
+  const kept = rowsOf(first);
+  await ring.restart(third, await revived(third, older));
+  assert.deepEqual([isReady(third), rowsOf(third)], [true, kept]);
+  await ring.clock.advance(60_000);
+  for (const node of nodes) assert.deepEqual(rowsOf(node), kept);
+});
+
+test("[TXR4] store mended with losses beside one that lags: the lagging one waits for it: a forgotten row does not come by it", async () => {
+  const nodes = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  const [first, second, third] = nodes;
+  const older = await forgottenRow(nodes, 1);
+  await write(first, 2);
+  await ring.clock.advance(1000);
+  await ring.halt(second);
+  await ring.halt(third);
+  const kept = rowsOf(first);
+  const images = [await lagging(second), await revived(third, older)];
+  await ring.clock.run(Promise.all([second, third].map((node, at) => ring.beginRestart(node, images[at]!))));
+  for (const node of nodes) assert.deepEqual([isReady(node), rowsOf(node)], [true, kept]);
+});
+
 test("[TXR4] all three stores mended with losses, of other rows each: all serve, with every row that one of them has", async () => {
   const nodes = await formed();
   for (const at of [1, 2, 3]) await write(nodes[0]!, at);
@@ -319,6 +366,42 @@ function torn(node: MemoryNode, lost: (key: Uint8Array) => boolean): KeyValueIma
 }
 
 const isLog = (key: Uint8Array): boolean => key[0] === 0x67 || key[0] === 0x6c;
+
+/** What `concord repair --accept-loss` makes of a halted node's store whose log had applied and dropped both entries. */
+async function mendedLog(node: MemoryNode): Promise<KeyValueImage> {
+  const store = new MemoryKeyValue(node.store.crash());
+  const [{ key, value }] = store.contents().filter((entry) => entry.key[0] === 0x67) as [KeyValueEntry];
+  const header = decodeHeader(value, checksum);
+  const ahead = { ...header, appliedSeq: seqOf(2n), appliedEpoch: epochOf(1n), droppedSeq: seqOf(2n) };
+  const entries = store.contents().filter((entry) => entry.key[0] === 0x6c);
+  const drops = entries.map((entry) => ({ kind: "delete" as const, key: entry.key }));
+  await store.batch([...drops, { kind: "put", key, value: encodeHeader(ahead, checksum) }], { sync: true });
+  await copiesBeforeServing(store, checksum);
+  return store.crash();
+}
+
+test("[TXR4] store mended with losses: its log dropped entries that the peers have yet to apply: it takes their entries again", async () => {
+  const [first, , third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];
+  await ring.call(first, "GroupLogService/Raise", { ...OWNER, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
+  for (const seq of [1n, 2n]) await append(first, seq);
+  await ring.clock.advance(1000);
+  const held = logOf(third);
+  assert.equal(held.length, 3);
+  await ring.halt(third);
+  await ring.restart(third, await mendedLog(third));
+  assert.deepEqual([isReady(third), logOf(third)], [true, held]);
+});
+
+test("[TXR4] all three stores mended with losses, entries of a log are nowhere any more: all serve with what is left", async () => {
+  const nodes = await formed();
+  await ring.call(nodes[0]!, "GroupLogService/Raise", { ...OWNER, protocol: GROUP_LOG_PROTOCOL }, COORDINATOR);
+  for (const seq of [1n, 2n]) await append(nodes[0]!, seq);
+  await ring.clock.advance(1000);
+  for (const node of nodes) await ring.halt(node);
+  const images = await Promise.all(nodes.map(mendedLog));
+  await ring.clock.run(Promise.all(nodes.map((node, at) => ring.beginRestart(node, images[at]!))));
+  for (const node of nodes) assert.deepEqual([isReady(node), logOf(node).length], [true, 1]);
+});
 
 test("[TXR2] torn journal: a peer is missing: votes for nothing, also after another restart; both are back: holds what it had accepted", async () => {
   const [first, second, third] = (await formed()) as [MemoryNode, MemoryNode, MemoryNode];

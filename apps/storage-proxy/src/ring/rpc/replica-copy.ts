@@ -11,7 +11,7 @@ const HEADERS_ONLY = [HEADERS_NAMESPACE];
 /** One page of this node's store for a peer that lost its own, or may lack something (TXR4). */
 export function copyHandler(source: () => RingSource, store: KeyValue): Handler<ReplicaService, "Copy"> {
   return async (request) => {
-    const { recovering, node } = source();
+    const { recovering, lacksRows, node } = source();
     const { forgotten } = node;
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: StoreEntryInit[] = [];
@@ -31,6 +31,7 @@ export function copyHandler(source: () => RingSource, store: KeyValue): Handler<
             done: false,
             lastKey: entry.key,
             recovering,
+            lacksRows,
             collection: forgotten.collection,
             forgottenUs: forgotten.newestUs,
           };
@@ -38,7 +39,7 @@ export function copyHandler(source: () => RingSource, store: KeyValue): Handler<
       }
     }
     const lastKey = entries.at(-1)?.key ?? request.afterKey;
-    return { entries, done: true, lastKey, recovering, collection: forgotten.collection, forgottenUs: forgotten.newestUs };
+    return { entries, done: true, lastKey, recovering, lacksRows, collection: forgotten.collection, forgottenUs: forgotten.newestUs };
   };
 }
 
