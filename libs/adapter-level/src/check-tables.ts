@@ -3,6 +3,7 @@ import { basename, join } from "node:path";
 import { crc32c } from "@concord/checksums";
 import { ConcordError } from "@concord/runtime";
 import { ManifestEvidence } from "./manifest-evidence.ts";
+import type { ListedTables } from "./manifest-tables.ts";
 import { isMaskOf } from "./masked-crc.ts";
 
 /*
@@ -11,10 +12,10 @@ import { isMaskOf } from "./masked-crc.ts";
  */
 export const FOOTER_BYTES = 48;
 export const TRAILER_BYTES = 5;
-const MAGIC = 0xdb4775248b80fb57n;
+export const MAGIC = 0xdb4775248b80fb57n;
 export const TABLE = /\.(ldb|sst)$/;
 
-interface Handle {
+export interface Handle {
   readonly offset: number;
   readonly size: number;
 }
@@ -53,12 +54,12 @@ export async function findSuspects(folder: string, suspects: Suspect[]): Promise
   }
 }
 
-/** The first suspect that is one of `tables`, the numbers of those that the store is made of. */
-export function damagedOneOf(suspects: readonly Suspect[], tables: ReadonlySet<number> | undefined): ConcordError | undefined {
+/** The first suspect that is one of `tables`, those that the store is made of. */
+export function damagedOneOf(suspects: readonly Suspect[], tables: ListedTables | undefined): ConcordError | undefined {
   return suspects.find(({ path }) => tables !== undefined && isTableOf(path, tables))?.damage;
 }
 
-export function isTableOf(path: string, tables: ReadonlySet<number>): boolean {
+export function isTableOf(path: string, tables: ListedTables): boolean {
   return tables.has(numberOf(path));
 }
 
@@ -115,9 +116,9 @@ async function damageOfPart(folder: string, path: string, file: FileHandle): Pro
   return (await file.stat()).nlink > 0 ? found : undefined;
 }
 
-const numberOf = (path: string): number => Number.parseInt(basename(path), 10);
+export const numberOf = (path: string): number => Number.parseInt(basename(path), 10);
 
-async function openIfThere(path: string): Promise<FileHandle | undefined> {
+export async function openIfThere(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, "r");
   } catch (thrown) {
@@ -126,7 +127,7 @@ async function openIfThere(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-async function damageOf(path: string, file: FileHandle): Promise<ConcordError | undefined> {
+export async function damageOf(path: string, file: FileHandle): Promise<ConcordError | undefined> {
   try {
     checkTable(path, await contentOf(file));
     return undefined;
@@ -157,6 +158,16 @@ export function checkTable(path: string, table: Buffer): void {
   const metaindex = blockAt(path, table, handleAt(path, footer, cursor));
   const index = blockAt(path, table, handleAt(path, footer, cursor));
   for (const handle of [...handlesIn(path, metaindex), ...handlesIn(path, index)]) blockAt(path, table, handle);
+}
+
+export function isSound(table: Buffer): boolean {
+  try {
+    checkTable("", table);
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof ConcordError) return false;
+    throw thrown;
+  }
 }
 
 function hasFooter(table: Buffer): boolean {

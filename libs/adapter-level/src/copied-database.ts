@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
-import { copyFiles } from "./copied-files.ts";
+import { copyFiles, type TableContents } from "./copied-files.ts";
 import { openDatabase, requireLock, type Database } from "./database.ts";
 
 /** Files in memory on Linux. */
@@ -12,9 +12,9 @@ const ID_CHARACTERS = 16;
 
 /**
  * Opens the database in `folder`, which has no space to open there, without a write there: with links to its tables and copies of its logs, under its
- * own lock. What is written to it would be gone. Rejects when there is no space for the copy either.
+ * own lock. What is written to it would be gone. Tables in `instead` have that content. Rejects when there is no space for the copy either.
  */
-export async function openCopiedDatabase(folder: string): Promise<Database> {
+export async function openCopiedDatabase(folder: string, instead?: TableContents): Promise<Database> {
   // Copies of a process that was killed go while none can run.
   await requireLock(folder);
   await removeCopies(folder);
@@ -22,7 +22,7 @@ export async function openCopiedDatabase(folder: string): Promise<Database> {
   for (const prefix of prefixesOf(folder)) {
     let copy: string | undefined;
     try {
-      copy = await copyFiles(folder, prefix, "shared");
+      copy = await copyFiles(folder, prefix, "shared", instead);
       return { ...(await openDatabase(copy)), isCopy: true };
     } catch (thrown) {
       if (copy !== undefined) await rm(copy, { recursive: true, force: true });

@@ -7,6 +7,7 @@ import { closeDatabase, openCopiedDatabase, removeCopies } from "./copied-databa
 import { flushDatabase, NotFlushed, openDatabase, readRange, requireLock, writeBatch, type Database } from "./database.ts";
 import { leaveOutFilters } from "./leave-out-filters.ts";
 import { isManifestLost, ManifestEvidence } from "./manifest-evidence.ts";
+import { leaveOutBlocks, type AdmitSuspects, type SuspectTables } from "./suspect-tables.ts";
 import { UnflushedBatches } from "./unflushed-batches.ts";
 
 /**
@@ -26,6 +27,11 @@ const SPACE_LOOK_MS = 250;
 export interface LevelOptions {
   /** Given: a table of which only the filters are not what was written is written anew without them, and its path passed here. */
   readonly onFiltersLeftOut?: (table: string) => void;
+  /**
+   * Given, together with `onFiltersLeftOut`: damaged blocks of keys and values are left out of their tables once it has resolved. When it rejects with CORRUPT_DATA the opening
+   * does, with the damage and why.
+   */
+  readonly admitSuspects?: AdmitSuspects;
 }
 
 interface LevelContext {
@@ -36,7 +42,8 @@ interface LevelContext {
 /**
  * Opens, and creates when absent, the store in `folder`. Rejects with STORE_FAILED when it cannot be opened: another process has
  * it, the disk is full, files are damaged. CORRUPT_DATA: a block of a table is not what was written, or the manifest that CURRENT names is gone;
- * the store's files are as they were before the call, so that a repair finds what is damaged; with `onFiltersLeftOut` damage of filters alone is none. OVERLOADED: the process has as many files open
+ * the store's files are as they were before the call, so that a repair finds what is damaged; with `onFiltersLeftOut` damage of filters alone is none, with
+ * `admitSuspects` neither is that of blocks whose keys it admits. OVERLOADED: the process has as many files open
  * as it may have, and `descriptors` had none to spare.
  */
 export async function openLevel(folder: string, descriptors: DescriptorReserve, options: LevelOptions = {}): Promise<BackingStore> {
@@ -44,7 +51,7 @@ export async function openLevel(folder: string, descriptors: DescriptorReserve, 
     const firstMade = await mkdir(folder, { recursive: true });
     if (firstMade !== undefined) await descriptors.within(() => syncParents(folder, firstMade));
     return await descriptors.within(async () => {
-      const { database, evidence } = await openChecked(folder, options);
+      const { database, evidence } = await openChecked({ folder, descriptors }, options);
       return new LevelBackingStore({ folder, descriptors }, database, evidence);
     });
   } catch (cause) {
@@ -62,9 +69,10 @@ function manifestLost(folder: string, cause: unknown): ConcordError {
 }
 
 async function openChecked(
-  folder: string,
+  context: LevelContext,
   options: LevelOptions,
 ): Promise<{ readonly database: Database; readonly evidence: ManifestEvidence }> {
+  const { folder } = context;
   const suspects: Suspect[] = [];
   let database: Database | undefined;
   try {
@@ -74,7 +82,9 @@ async function openChecked(
     const damage = damagedOneOf(suspects, tables);
     if (damage !== undefined) {
       await requireLock(folder);
-      if (tables === undefined || !(await mend(suspects, tables, options))) throw damage;
+      if (tables === undefined) throw damage;
+      const backingOf = (copy: Database): BackingStore => new LevelBackingStore(context, copy, evidence);
+      await mend({ folder, suspects, tables, evidence, backingOf }, options, damage);
     }
     database = await openThere(folder, suspects.length === 0 || tables !== undefined);
     if (!database.isCopy && (await refuseSuspects(suspects)) === "unsure") evidence.doubt();
@@ -87,22 +97,39 @@ async function openChecked(
   }
 }
 
-/** True: the damaged tables of the store are whole but for their filters, without which they were written anew. They are suspects no more. */
-async function mend(suspects: Suspect[], tables: ReadonlySet<number>, { onFiltersLeftOut }: LevelOptions): Promise<boolean> {
-  if (onFiltersLeftOut === undefined) return false;
-  const mended = await leaveOutFilters(suspects, tables).catch((thrown: unknown) => {
-    if (isShortage(thrown) || isFull(thrown)) return [];
-    throw thrown;
-  });
-  for (const path of mended) {
-    const [suspect] = suspects.splice(
-      suspects.findIndex((one) => one.path === path),
-      1,
-    );
-    await suspect?.file.close();
-    onFiltersLeftOut(path);
+/**
+ * Writes the damaged tables of the store anew: without their filters where these alone are damaged, else without their damaged blocks where `options` admit the
+ * keys of these as suspect. They are suspects no more. Rejects with `damage` when they stay as they are.
+ */
+async function mend(context: SuspectTables & { readonly suspects: Suspect[] }, options: LevelOptions, damage: ConcordError): Promise<void> {
+  const { suspects, tables } = context;
+  const { onFiltersLeftOut, admitSuspects } = options;
+  if (onFiltersLeftOut === undefined) throw damage;
+  try {
+    const withoutFilters = await leaveOutFilters(suspects, tables);
+    for (const path of withoutFilters) onFiltersLeftOut(path);
+    const mended = withoutFilters.length > 0 ? withoutFilters : admitSuspects && (await leaveOutBlocks(context, admitSuspects));
+    if (mended === undefined) throw damage;
+    for (const path of mended)
+      await suspects
+        .splice(
+          suspects.findIndex((one) => one.path === path),
+          1,
+        )[0]
+        ?.file.close();
+  } catch (thrown) {
+    if (isShortage(thrown) || isFull(thrown)) throw damage;
+    throw thrown === damage || !isDamage(thrown) ? thrown : because(damage, thrown);
   }
-  return mended.length > 0;
+}
+
+function isDamage(thrown: unknown): thrown is ConcordError {
+  return thrown instanceof ConcordError && thrown.code === "CORRUPT_DATA";
+}
+
+function because(damage: ConcordError, why: ConcordError): ConcordError {
+  const text = `${damage.message}; it is not left out of the table, since ${why.message}`;
+  return new ConcordError("CORRUPT_DATA", text, { applied: "no", cause: why });
 }
 
 /** Where it is, or through a copy when the disk is full and `mayCopy`: the tables of the store are known to be sound. */

@@ -2,7 +2,7 @@ import { open, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { crc32 } from "@concord/checksums";
 import { ByteReader, ByteWriter, compareBytes } from "@concord/codec";
-import { tablesOf } from "./manifest-tables.ts";
+import { tablesOf, type ListedTables } from "./manifest-tables.ts";
 
 /** Evidence, version 1: u8 version | text name of the manifest | u64 its bytes | u32 their CRC-32. */
 const FORMAT_VERSION = 1;
@@ -37,9 +37,16 @@ export class ManifestEvidence {
     return new ManifestEvidence(folder, name === undefined || content === undefined ? undefined : { name, content });
   }
 
-  /** Numbers of the tables that the store was made of before LevelDB opened; undefined: there was no manifest, or it cannot be read. */
-  tables(): ReadonlySet<number> | undefined {
+  /** The tables that the store was made of before LevelDB opened; undefined: there was no manifest, or it cannot be read. */
+  tables(): ListedTables | undefined {
     return this.#before === undefined ? undefined : tablesOf(this.#before.content);
+  }
+
+  /** Whether the manifest is still what it was before LevelDB opened: asked under the lock, no other process has opened the store since. */
+  async isUnchanged(): Promise<boolean> {
+    const { name, content } = (await ManifestEvidence.of(this.#folder)).#before ?? {};
+    const before = this.#before;
+    return before !== undefined && content !== undefined && name === before.name && compareBytes(content, before.content) === 0;
   }
 
   /** The manifest as far as it can be read: what LevelDB synced before the call is in it. */

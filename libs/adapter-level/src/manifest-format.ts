@@ -77,9 +77,14 @@ export class Fields {
     }
   }
 
-  skipText(): void {
+  text(): Buffer {
     const bytes = this.number();
     this.#at += bytes;
     if (this.#at > this.#bytes.length) throw new Unreadable("an edit ends in a text");
+    return this.#bytes.subarray(this.#at - bytes, this.#at);
+  }
+
+  skipText(): void {
+    this.text();
   }
 }

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { tablesOf } from "./manifest-tables.ts";
+import { tablesOf, type ListedTables } from "./manifest-tables.ts";
 import { openLevel } from "./test/levels.ts";
 
 const root = await mkdtemp(join(tmpdir(), "concord-manifest-"));
@@ -12,6 +12,7 @@ after(() => rm(root, { recursive: true }));
 
 /** An edit has the first and the last key of its table: it goes over the end of a block of 32 KiB. */
 const KEY_BYTES = 20_000;
+const INTERNAL_BYTES = 8;
 
 async function manifestIn(folder: string): Promise<Buffer> {
   return readFile(join(folder, (await readFile(join(folder, "CURRENT"), "latin1")).trim()));
@@ -22,7 +23,7 @@ async function tablesIn(folder: string): Promise<number[]> {
   return names.map((name) => Number.parseInt(name, 10)).sort((left, right) => left - right);
 }
 
-const sorted = (tables: ReadonlySet<number> | undefined): number[] | undefined => tables && [...tables].sort((left, right) => left - right);
+const sorted = (tables: ListedTables | undefined): number[] | undefined => tables && [...tables.keys()].sort((left, right) => left - right);
 
 async function write(folder: string, opening: number): Promise<void> {
   const store = await openLevel(folder);
@@ -48,6 +49,12 @@ test("a manifest: after each of eight openings, compactions among them: the tabl
       listed = sorted(tablesOf(await manifestIn(folder)));
     }
     assert.deepEqual(listed, there, `opening ${opening}`);
+    for (const { number, bytes, smallest, largest } of tablesOf(await manifestIn(folder))!.values()) {
+      const table = await readFile(join(folder, `${String(number).padStart(6, "0")}.ldb`));
+      assert.deepEqual([bytes, largest.length], [table.length, KEY_BYTES + INTERNAL_BYTES]);
+      // Each flush deletes a key below all others.
+      assert.ok([1, KEY_BYTES].includes(smallest.length - INTERNAL_BYTES));
+    }
     counts.push(there.length);
   }
   assert.ok(
@@ -65,7 +72,7 @@ test("a manifest: cut anywhere it is what it was before its last whole edits; a 
     const tables = sorted(tablesOf(manifest.subarray(0, cut)));
     assert.ok(tables !== undefined && tables.every((table) => all.includes(table)), `cut at ${cut}: ${tables?.join()}`);
   }
-  assert.deepEqual(tablesOf(new Uint8Array()), new Set());
+  assert.deepEqual(tablesOf(new Uint8Array()), new Map());
   for (let at = 6; at < manifest.length; at += 1_009)
     assert.equal(tablesOf(manifest.with(at, manifest[at]! ^ 4)), undefined, `a flipped bit at ${at}`);
 });

@@ -2,20 +2,31 @@ import { crc32c } from "@concord/checksums";
 import { Fields, fragmentsOf, RECORD, TAG, Unreadable } from "./manifest-format.ts";
 import { isMaskOf } from "./masked-crc.ts";
 
+/** A table as its manifest lists it. Keys are LevelDB's own: a sequence and a kind are behind each. */
+export interface ListedTable {
+  readonly number: number;
+  readonly bytes: number;
+  readonly smallest: Buffer;
+  readonly largest: Buffer;
+}
+
+/** By number. */
+export type ListedTables = ReadonlyMap<number, ListedTable>;
+
 /**
- * Numbers of the tables that the store is made of, as LevelDB reads them when it opens; a record that a crash cut off at the end does not count.
+ * The tables that the store is made of, as LevelDB reads them when it opens; a record that a crash cut off at the end does not count.
  * Undefined: something else in it is not what LevelDB writes.
  */
-export function tablesOf(manifest: Uint8Array): ReadonlySet<number> | undefined {
+export function tablesOf(manifest: Uint8Array): ListedTables | undefined {
   // A table moves to another level by one edit that removes and adds it.
-  const levels = new Map<string, number>();
+  const levels = new Map<string, ListedTable>();
   try {
     for (const edit of recordsOf(Buffer.from(manifest.buffer, manifest.byteOffset, manifest.length))) apply(edit, levels);
   } catch (thrown) {
     if (thrown instanceof Unreadable) return undefined;
     throw thrown;
   }
-  return new Set(levels.values());
+  return new Map([...levels.values()].map((table) => [table.number, table]));
 }
 
 function* recordsOf(log: Buffer): Generator<Buffer> {
@@ -32,9 +43,9 @@ function* recordsOf(log: Buffer): Generator<Buffer> {
   }
 }
 
-function apply(edit: Buffer, levels: Map<string, number>): void {
+function apply(edit: Buffer, levels: Map<string, ListedTable>): void {
   const fields = new Fields(edit);
-  const added: [string, number][] = [];
+  const added: [string, ListedTable][] = [];
   while (!fields.isAtEnd) {
     const tag = fields.number();
     switch (tag) {
@@ -55,11 +66,9 @@ function apply(edit: Buffer, levels: Map<string, number>): void {
         levels.delete(`${fields.number()}/${fields.number()}`);
         break;
       case TAG.newFile: {
-        const [level, table] = [fields.number(), fields.number()];
-        fields.number();
-        fields.skipText();
-        fields.skipText();
-        added.push([`${level}/${table}`, table]);
+        const [level, number, bytes] = [fields.number(), fields.number(), fields.number()];
+        const [smallest, largest] = [fields.text(), fields.text()];
+        added.push([`${level}/${number}`, { number, bytes, smallest, largest }]);
         break;
       }
       default:

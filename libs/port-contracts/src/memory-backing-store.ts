@@ -49,6 +49,12 @@ export class BackingModel {
     return { evidence: nameOf(this.#openings), holds: (evidence) => compareBytes(evidence, nameOf(before)) === 0 };
   }
 
+  /** What an opening now would say of the files, without one. */
+  look(): ModelOpening {
+    const now = nameOf(this.#openings);
+    return { evidence: now, holds: (evidence) => compareBytes(evidence, now) === 0 };
+  }
+
   /** The disk changes what lies on it. With `isNoticed` the next opening finds that its files are not as they were written. */
   damage(operations: readonly KeyValueOperation[], { isNoticed }: { readonly isNoticed: boolean }): void {
     this.apply(operations);
@@ -124,9 +130,9 @@ export class MemoryBackingStore implements BackingStore {
   readonly #opening: ModelOpening;
   #state: "open" | "failed" | "closed" = "open";
 
-  constructor(model: BackingModel = new BackingModel(Number.MAX_SAFE_INTEGER)) {
+  constructor(model: BackingModel = new BackingModel(Number.MAX_SAFE_INTEGER), opening: ModelOpening = model.open()) {
     this.model = model;
-    this.#opening = model.open();
+    this.#opening = opening;
   }
 
   async getMany(keys: readonly Uint8Array[]): Promise<(Uint8Array | undefined)[]> {

@@ -4,7 +4,7 @@ import { NO_EVIDENCE, readCheckpoint, writeCheckpoint, type Checkpoint } from ".
 import { damaged } from "./damage.ts";
 import { KeyFilter } from "./key-filter.ts";
 import { READ_KEYS_PER_CALL } from "./limits.ts";
-import { journalFolder, type StoreOptions } from "./open.ts";
+import { boundsOf, journalFolder, type StoreOptions } from "./open.ts";
 import { imageOf, RangeSums } from "./range-sums.ts";
 import { newestIntent } from "./remake-checkpoint.ts";
 import { encodeBatch } from "./record-format.ts";
@@ -36,11 +36,8 @@ export async function acceptLoss(options: StoreOptions, target: Disk): Promise<A
   const { journal } = await openJournal({ ...source, disk: target, strict: true });
   try {
     const base = before ?? unknown(journal);
-    if (base.left.from < journal.firstSequence || base.position > journal.durableSequence)
-      throw damaged(
-        folder,
-        `its checkpoint needs ${base.left.from} to ${base.position}, its journal has ${journal.firstSequence} to ${journal.durableSequence}`,
-      );
+    const wrong = boundsOf(journal, base);
+    if (wrong !== undefined) throw damaged(folder, wrong);
     const found = await scanAll(backing, checksum, new KeyFilter());
     if (before === undefined) lost.push("values that the damaged checkpoint counted, if LevelDB lacks any");
     else lost.push(...missing(await expected(options, journal, before), found));

@@ -1,3 +1,4 @@
+export { admitSuspects } from "./admit-suspects.ts";
 export { acceptLoss, hasCheckpoint, type AcceptedLoss } from "./accept-loss.ts";
 export { flushedKeyValue } from "./flushed-key-value.ts";
 export { STORE_LIMITS, type StoreLimits } from "./limits.ts";

@@ -1,4 +1,5 @@
 import { openJournal, type Journal, type JournalFindings } from "@concord/journal";
+import type { SuspectRange } from "@concord/ports";
 import { ConcordError, sleep, toHex, type Random } from "@concord/runtime";
 import { NO_EVIDENCE, readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { hasCutFile, makeCutFile } from "./cut-file.ts";
@@ -12,6 +13,7 @@ import { countOf, scanAll } from "./scan-sums.ts";
 import { JournaledStore } from "./store.ts";
 import type { StoreContext } from "./store-context.ts";
 import { StoredKeys } from "./stored-keys.ts";
+import { suspectAmong } from "./suspect-ranges.ts";
 
 const INCARNATION_BYTES = 16;
 
@@ -150,12 +152,15 @@ async function firstCheckpoint(options: StoreOptions, journal: Journal): Promise
 }
 
 async function replayBehind({ folder, failpoint }: StoreOptions, journal: Journal, checkpoint: Checkpoint): Promise<Replayed> {
-  const { position, left } = checkpoint;
-  if (left.from < journal.firstSequence || position > journal.durableSequence) {
-    const bounds = `${journal.firstSequence} to ${journal.durableSequence}`;
-    throw damaged(folder, `its checkpoint needs ${left.from} to ${position}, its journal has ${bounds}`);
-  }
+  const wrong = boundsOf(journal, checkpoint);
+  if (wrong !== undefined) throw damaged(folder, wrong);
   return replay(journal, checkpoint, failpoint);
+}
+
+/** Why the journal is not the one that the checkpoint needs; undefined: it reaches from the beginning to the end of that. */
+export function boundsOf({ firstSequence, durableSequence }: Journal, { position, left }: Checkpoint): string | undefined {
+  if (left.from >= firstSequence && position <= durableSequence) return undefined;
+  return `its checkpoint needs ${left.from} to ${position}, its journal has ${firstSequence} to ${durableSequence}`;
 }
 
 /** What the backing store has to hold. */
@@ -179,9 +184,17 @@ async function contentsOf(options: StoreOptions, checkpoint: Checkpoint, sums: R
   return { sums, keys, scannedMs: clock.nowMs() };
 }
 
-/** Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. */
-async function accountIntents({ folder, backing, checksum }: StoreOptions, replayed: Replayed, sums: RangeSums): Promise<void> {
-  const intents = [...replayed.intents.values()];
+/**
+ * Checkpoints that did not end may have written each of their keys, or not: what is there must be one of these values. Of keys in `unknown` anything may
+ * be there: their sums do not count.
+ */
+export async function accountIntents(
+  { folder, backing, checksum }: StoreOptions,
+  replayed: Replayed,
+  sums: RangeSums,
+  unknown: readonly SuspectRange[] = [],
+): Promise<void> {
+  const intents = [...replayed.intents.values()].filter(({ key }) => suspectAmong(unknown, [key]) === undefined);
   for (let at = 0; at < intents.length; at += READ_KEYS_PER_CALL) {
     const part = intents.slice(at, at + READ_KEYS_PER_CALL);
     const values = await backing.getMany(part.map(({ key }) => key));

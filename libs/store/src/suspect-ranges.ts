@@ -1,9 +1,12 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyRange, SuspectRange } from "@concord/ports";
 import { ConcordError, toHex } from "@concord/runtime";
+import { SUSPECT_BYTES_MAX } from "./limits.ts";
 
 /** Longest part of a key in a text, so that a line stays readable. */
 const DESCRIBED_BYTES = 128;
+/** What a range takes in a checkpoint file beside its keys, at most. */
+const BOUNDS_BYTES = 8;
 
 /** The first of `ranges`, which ascend, that one of `keys` lies in. */
 export function suspectAmong(ranges: readonly SuspectRange[], keys: readonly Uint8Array[]): SuspectRange | undefined {
@@ -32,6 +35,29 @@ export function unionOf(left: readonly SuspectRange[], right: readonly SuspectRa
     else if (compareBytes(range.to, last.to) > 0) union[union.length - 1] = { from: last.from, to: range.to };
   }
   return union;
+}
+
+/** First bytes of keys that lie in `ranges`, ascending. */
+export function namespacesOf(ranges: readonly SuspectRange[]): Uint8Array {
+  const namespaces = new Set<number>();
+  for (const { from, to } of ranges) {
+    if (compareBytes(from, to) >= 0) continue;
+    // No key that begins with the only byte of `to` is below it.
+    const last = (to[0] ?? 0) - (to.length === 1 ? 1 : 0);
+    for (let namespace = from[0] ?? 0; namespace <= last; namespace += 1) namespaces.add(namespace);
+  }
+  return Uint8Array.from(namespaces).sort();
+}
+
+/**
+ * Fewer ranges, with the keys between some of them, when all of them take more than a checkpoint file has space for. Undefined: one of them alone does.
+ */
+export function shortened(ranges: readonly SuspectRange[], bytesMax = SUSPECT_BYTES_MAX): readonly SuspectRange[] | undefined {
+  const bytes = ranges.reduce((sum, { from, to }) => sum + from.length + to.length + BOUNDS_BYTES, 0);
+  if (bytes <= bytesMax) return ranges;
+  if (ranges.length === 1) return undefined;
+  const joined = ranges.flatMap((range, at) => (at % 2 === 1 ? [] : [{ from: range.from, to: (ranges[at + 1] ?? range).to }]));
+  return shortened(joined, bytesMax);
 }
 
 export function suspectRefusal(range: SuspectRange): ConcordError {

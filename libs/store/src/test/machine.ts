@@ -2,9 +2,9 @@
 import { crc32 } from "node:zlib";
 import { keyHash, keyText } from "@concord/codec";
 import { BackingModel, diskOver, KEEP_UNSYNCED, LOSE_UNSYNCED, MemoryBackingStore, MemoryDisk } from "@concord/port-contracts";
-import type { DerivedWrite, KeyValueOperation, Store } from "@concord/ports";
+import type { DerivedWrite, KeyValueOperation, Store, SuspectRange } from "@concord/ports";
 import { silentLog, type Clock, type Disk, type DiskEntry } from "@concord/runtime";
-import { openStore, type StoreLimits } from "../index.ts";
+import { admitSuspects, openStore, type StoreLimits, type StoreOptions } from "../index.ts";
 import { SERVING_SCAN_DELAY_MS, SERVING_SCAN_PAUSE_MS } from "../limits.ts";
 
 export const FOLDER = "store";
@@ -61,6 +61,17 @@ export class Machine {
 
   open(limits: Partial<StoreLimits> = {}): Promise<Store> {
     this.backing = new MemoryBackingStore(this.model);
+    return openStore(this.#options(limits));
+  }
+
+  /** As an opening that found damaged blocks with keys in `found`, of which the backing store is left what the model has now; only rows may be suspect. */
+  admit(found: readonly SuspectRange[], rows = "r"): Promise<void> {
+    this.backing = new MemoryBackingStore(this.model, this.model.look());
+    const options = this.#options({});
+    return admitSuspects(options, options.disk, found, bytes(rows));
+  }
+
+  #options(limits: Partial<StoreLimits>): StoreOptions {
     const batch = this.backing.batch.bind(this.backing);
     this.backing.batch = (operations) => {
       this.written.push(...operations.map(({ key }) => textOf(key)!));
@@ -104,7 +115,7 @@ export class Machine {
     const { backing, keepsCuts } = this;
     const shortLived = bytes(this.shortLived);
     const onFailed = (): void => void (this.failures += 1);
-    return openStore({
+    return {
       folder: FOLDER,
       disk,
       backing,
@@ -117,7 +128,7 @@ export class Machine {
       keepsCuts,
       shortLived,
       onFailed,
-    });
+    };
   }
 
   /** The scan while the store serves goes on to its end, or to a failure. */
