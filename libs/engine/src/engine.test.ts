@@ -286,6 +286,30 @@ test("[OPS11] a write waits for space: what is on disk of its keys, and of keys 
   assert.deepEqual((await engine.getSynced(keys)).map(textOf), ["older", "new", undefined]);
 });
 
+test("reads of what is on disk: of a key that waiting steps compare, and none has written, the store is not asked (I11)", async () => {
+  const { engine, store } = setUp();
+  const keys = ["header", "row"].map(bytes);
+  for (const key of keys) await store.batch([{ kind: "put", key, value: bytes("old") }], { sync: true });
+  const put = { kind: "put", key: bytes("row"), value: bytes("new") } as const;
+  void engine.submit({ load: keys, run: () => ({ persist: [put], derived: [], reply: undefined }) });
+  void engine.submit({ load: [bytes("log")], run: () => ({ persist: [], derived: [{ ...put, key: bytes("log") }], reply: undefined }) });
+  await turn();
+  assert.equal(store.batches.length, 1, "the sync has begun");
+  const later = watch(
+    engine.submit({ load: [bytes("header"), bytes("log")], run: (values) => ({ persist: [], reply: values.map(textOf) }) }),
+  );
+  await turn();
+  const loads = store.loads;
+  assert.deepEqual((await engine.getSynced([bytes("header")])).map(textOf), ["old"]);
+  assert.equal(store.loads, loads, "no step writes the header");
+  assert.deepEqual((await engine.getSynced([...keys, bytes("log")])).map(textOf), ["old", "old", undefined]);
+  assert.equal(store.loads, loads + 1, "what is written, and what is derived, is not on disk yet");
+  await store.batches[0]!.end();
+  await turn();
+  assert.equal(later.state, "old,new");
+  assert.deepEqual((await engine.getSynced([...keys, bytes("log")])).map(textOf), ["old", "new", "new"]);
+});
+
 test("cache: what steps only write is loaded when it is read; what they read and write is kept", async () => {
   const { engine, store } = setUp();
   const write = { kind: "put", key: bytes("written"), value: bytes("x") } as const;
@@ -407,6 +431,32 @@ test("property: any steps in any batches: replies and store as if run one by one
         );
       },
     ),
+    { numRuns: 60 },
+  );
+});
+
+test("property: any steps and syncs: a read of what is on disk answers what the store has as of the call (I11)", async () => {
+  const keys = ["a", "b", "c"];
+  const action = fc.record({
+    key: fc.constantFrom(...keys),
+    action: fc.constantFrom("append", "look", "delete", "derive", "throw"),
+    ends: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(action, { maxLength: 40, size: "max" }), async (actions) => {
+      const { engine, store } = setUp({ cacheEntriesMax: 1 });
+      for (const { key, action, ends } of actions) {
+        engine.submit(stepOf(key, action)).catch(() => undefined);
+        if (ends) await store.batches.shift()?.end();
+        await turn();
+        const contents = new Map(store.contents().map((entry) => [textOf(entry.key), textOf(entry.value)]));
+        const synced = await engine.getSynced(keys.map(bytes));
+        assert.deepEqual(
+          synced.map(textOf),
+          keys.map((each) => contents.get(each)),
+        );
+      }
+    }),
     { numRuns: 60 },
   );
 });

@@ -140,19 +140,19 @@ export class Engine implements StepRunner, Checkpoints {
    */
   async getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    const cached = keys.map((key) => this.#cached(key, keyHash(key)));
-    const absent = keys.filter((_, at) => cached[at] === undefined);
-    if (absent.length === 0) return cached.map((box) => box!.value);
+    const synced = keys.map((key) => this.#syncedIn(key, keyHash(key)));
+    const absent = keys.filter((_, at) => synced[at] === undefined);
+    if (absent.length === 0) return synced.map((box) => box!.value);
     const loaded = (await this.#store.getMany(absent)).values();
-    return cached.map((box) => (box === undefined ? loaded.next().value : box.value));
+    return synced.map((box) => (box === undefined ? loaded.next().value : box.value));
   }
 
   /** As `getMany` of one key, at once; "ask": only `getMany` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     const hash = keyHash(key);
     if (this.#health.kind === "failed" || this.#isActive(key, hash)) return "ask";
-    const cached = this.#cached(key, hash);
-    return cached === undefined ? this.#store.peek(key) : cached.value;
+    const synced = this.#syncedIn(key, hash);
+    return synced === undefined ? this.#store.peek(key) : synced.value;
   }
 
   /** As `getMany`, for a range. */
@@ -199,7 +199,7 @@ export class Engine implements StepRunner, Checkpoints {
     if (!needsLoad(held)) return held;
     const derived = this.#syncing?.derived.get(key, held.hash);
     if (derived === undefined) this.#missing.push({ key, held });
-    else fill(held, valueOf(derived));
+    else fill(held, valueOf(derived), "batch");
     return held;
   }
 
@@ -207,7 +207,8 @@ export class Engine implements StepRunner, Checkpoints {
     return (this.#view.mayHave(hash) && this.#view.isActive(keyText(key))) || this.#syncing?.derived.get(key, hash) !== undefined;
   }
 
-  #cached(key: Uint8Array, hash: number): { readonly value: Uint8Array | undefined } | undefined {
+  /** What the view has of a key's value on disk. */
+  #syncedIn(key: Uint8Array, hash: number): { readonly value: Uint8Array | undefined } | undefined {
     return this.#view.mayHave(hash) ? this.#view.peek(keyText(key)) : undefined;
   }
 
@@ -281,7 +282,7 @@ export class Engine implements StepRunner, Checkpoints {
 
   #loaded(missing: readonly Missing[], values: readonly (Uint8Array | undefined)[]): void {
     if (this.#health.kind === "failed") return;
-    for (let i = 0; i < missing.length; i += 1) fill(missing[i]!.held, values[i]);
+    for (let i = 0; i < missing.length; i += 1) fill(missing[i]!.held, values[i], "store");
     this.#ready = this.#ready.concat(this.#loading);
     this.#loading = [];
     this.#advance();

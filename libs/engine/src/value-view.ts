@@ -10,6 +10,8 @@ export interface HeldValue {
   /** `keyHash` of the key. */
   readonly hash: number;
   known: Known;
+  /** Is what is known the value on disk? False of what may be newer. */
+  isSynced: boolean;
   /** Steps that need it; at 0 it is only cached. */
   uses: number;
   /** Has a step asked for the key? What steps only write, as entries of logs, is not worth a place among the cached. */
@@ -49,7 +51,7 @@ export class ValueView {
   /** Holds the key for a step, until `release`. Of a key that is not known and that no other step is loading, `needsLoad` is true: the caller loads it and calls `fill`. */
   acquire(key: string, hash: number): HeldValue {
     const held = this.#use(key);
-    if (held === undefined) return this.#add({ key, hash, known: { kind: "loading" }, uses: 1, isRead: true });
+    if (held === undefined) return this.#add({ key, hash, known: { kind: "loading" }, isSynced: false, uses: 1, isRead: true });
     held.isRead = true;
     return held;
   }
@@ -58,8 +60,9 @@ export class ValueView {
   write(key: string, hash: number, value: Uint8Array | undefined): HeldValue {
     const known: Known = { kind: "known", value };
     const held = this.#use(key);
-    if (held === undefined) return this.#add({ key, hash, known, uses: 1, isRead: false });
+    if (held === undefined) return this.#add({ key, hash, known, isSynced: false, uses: 1, isRead: false });
     held.known = known;
+    held.isSynced = false;
     return held;
   }
 
@@ -68,6 +71,7 @@ export class ValueView {
     const held = this.#active.get(key);
     if (held !== undefined) {
       held.known = { kind: "known", value };
+      held.isSynced = false;
       return;
     }
     const cached = this.#forget(key);
@@ -84,6 +88,7 @@ export class ValueView {
       return;
     }
     held.known = { kind: "known", value: ownMemory(held.known.value) };
+    held.isSynced = true;
     this.#cached.set(held.key, held);
     this.#cachedBytes += sizeOf(held);
     this.#evict();
@@ -99,10 +104,10 @@ export class ValueView {
     return false;
   }
 
-  /** The cached value in a box; undefined when it is not cached. */
+  /** The value on disk in a box; undefined when only the store has it. */
   peek(key: string): { readonly value: Uint8Array | undefined } | undefined {
-    const known = this.#cached.get(key)?.known;
-    return known?.kind === "known" ? known : undefined;
+    const held = this.#active.get(key) ?? this.#cached.get(key);
+    return held?.isSynced === true && held.known.kind === "known" ? held.known : undefined;
   }
 
   #add(held: HeldValue): HeldValue {
@@ -154,9 +159,11 @@ export function needsLoad(held: HeldValue): boolean {
   return held.uses === 1 && held.known.kind === "loading";
 }
 
-/** What the store had. A write of a step that ran meanwhile is newer and stays. */
-export function fill(held: HeldValue, value: Uint8Array | undefined): void {
-  if (held.known.kind === "loading") held.known = { kind: "known", value };
+/** What the store had, or what a batch derived that is not on disk yet. A write of a step that ran meanwhile is newer and stays. */
+export function fill(held: HeldValue, value: Uint8Array | undefined, from: "store" | "batch"): void {
+  if (held.known.kind !== "loading") return;
+  held.known = { kind: "known", value };
+  held.isSynced = from === "store";
 }
 
 /** Undefined: the key has no value. */
