@@ -14,6 +14,7 @@ import { largeRow } from "./large-row.ts";
 import { largeStatements } from "./large-statements.ts";
 import { silentGrpcConnections, silentS3Connections } from "./silent-connections.ts";
 import { tokenFloods } from "./token-floods.ts";
+import { inflatedByToken, unfinishedByToken } from "./token-requests.ts";
 import { mib, type Result, runAttack } from "./target.ts";
 
 export const ATTACKS: readonly Attack[] = [
@@ -29,6 +30,8 @@ export const ATTACKS: readonly Attack[] = [
   unfinishedRequests,
   unreadReflection,
   tokenFloods,
+  inflatedByToken,
+  unfinishedByToken,
   largeStatements,
   hostileTenant,
   clockAhead,

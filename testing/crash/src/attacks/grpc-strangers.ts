@@ -7,6 +7,8 @@ import type { Attack, Target } from "./attack.ts";
 const WRITE = "/concord.storage.v1.RowsService/Write";
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const MIB = 1024 * 1024;
+/** MB. An HTTP/2 client of Node that has more to send ends its own calls when their answers come; 10 by default. */
+export const SESSION_MEMORY_MAX = 4_000;
 /** How long the connection is held while the services are judged. */
 const HELD_MS = 3_000;
 
@@ -23,7 +25,7 @@ export function framed(bytes: Uint8Array, isCompressed = false): Buffer {
 }
 
 async function attack(target: Target, settings: object, send: (session: ClientHttp2Session) => void): Promise<void> {
-  const session = connect(`http://${target.address}`, { settings });
+  const session = connect(`http://${target.address}`, { settings, maxSessionMemory: SESSION_MEMORY_MAX });
   session.on("error", () => undefined);
   try {
     send(session);
