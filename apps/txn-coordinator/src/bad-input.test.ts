@@ -19,9 +19,6 @@ const next = (what: string, code: ErrorCode, text: string, rest: object = {}): C
   return { method: "Query", what, code, request: inside({ ...statement(text), ...rest, lock: "READ_LOCK_NEXT" }) };
 };
 
-/** An album of another group than album 1. */
-let farAlbum = 2;
-
 const CASES: readonly Case[] = [
   { method: "Start", what: "no operation", code: "MALFORMED_REQUEST", request: () => ({ key: albumKey(1) }) },
   {
@@ -135,7 +132,7 @@ const CASES: readonly Case[] = [
     method: "Lock",
     what: "row of another group",
     code: "GROUP_MISMATCH",
-    request: (turn) => ({ operation: turn.operation, keys: [albumKey(farAlbum)] }),
+    request: (turn) => ({ operation: turn.operation, keys: [albumKey(turn.farAlbum)] }),
   },
   {
     method: "Lock",
@@ -229,7 +226,7 @@ const CASES: readonly Case[] = [
     code: "GROUP_MISMATCH",
     request: (turn) => ({
       operation: turn.operation,
-      ...statement("SELECT * FROM photos WHERE album = ?", { bigintValue: BigInt(farAlbum) }),
+      ...statement("SELECT * FROM photos WHERE album = ?", { bigintValue: BigInt(turn.farAlbum) }),
       lock: "READ_LOCK_NEXT",
     }),
   },
@@ -300,7 +297,7 @@ const CASES: readonly Case[] = [
     method: "Write",
     what: "one good row and one of another group",
     code: "GROUP_MISMATCH",
-    request: (turn) => ({ operation: turn.operation, writes: [write("INSERT", albumKey(1)), write("INSERT", albumKey(farAlbum))] }),
+    request: (turn) => ({ operation: turn.operation, writes: [write("INSERT", albumKey(1)), write("INSERT", albumKey(turn.farAlbum))] }),
   },
   {
     method: "Commit",
@@ -400,7 +397,7 @@ const CASES: readonly Case[] = [
     code: "GROUP_MISMATCH",
     request: (turn) => ({
       transactionId: id(turn),
-      writes: [write("INSERT", albumKey(3)), ...many(8, (at) => write("INSERT", albumKey(at + 10)))],
+      writes: [write("INSERT", albumKey(1)), write("INSERT", albumKey(turn.farAlbum))],
     }),
   },
   ...CONDITION_CASES,
@@ -490,6 +487,7 @@ const CASES: readonly Case[] = [
 
 let fixture: CoordinatorFixture;
 let client: Client;
+let farAlbum: number;
 
 before(async () => {
   fixture = await new CoordinatorFixture().start();
@@ -520,7 +518,7 @@ for (const one of CASES) {
       const transactionId = fixture.id();
       await client.call("Start", { operation: { transactionId, number: 1 }, key: albumKey(1) });
       const [rows, appends] = [await fixture.rows.snapshot(), fixture.log.appends.length];
-      const request = one.request({ operation: { transactionId, number: 2 }, fixture });
+      const request = one.request({ operation: { transactionId, number: 2 }, fixture, farAlbum });
       await fails(one.code, form === "unary" ? client.unary(one.method, request, one.service) : client.call(one.method, request), one.what);
       await client.call("Rollback", { operation: { transactionId, number: 3 } });
       await settle();

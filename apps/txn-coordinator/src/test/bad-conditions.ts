@@ -45,11 +45,15 @@ export const CONDITION_CASES: readonly Case[] = [
     "LIMIT_EXCEEDED",
     many(1001, () => absent(albumKey(3))),
   ),
-  conditional(
-    "a condition on a row of another group",
-    "GROUP_MISMATCH",
-    many(9, (at) => absent(albumKey(at + 10))),
-  ),
+  {
+    method: "Execute",
+    what: "a condition on a row of another group",
+    code: "GROUP_MISMATCH",
+    request: (turn) => ({
+      transactionId: id(turn),
+      conditional: { conditions: [absent(albumKey(1)), absent(albumKey(turn.farAlbum))], writes: [] },
+    }),
+  },
   {
     method: "Execute",
     what: "both writes and conditional writes",

@@ -6,6 +6,8 @@ export interface Turn {
   /** The next operation of a transaction that is open on album 1. */
   readonly operation: { transactionId: Uint8Array; number: number };
   readonly fixture: CoordinatorFixture;
+  /** Id of an album of another group than album 1. */
+  readonly farAlbum: number;
 }
 
 export interface Case {

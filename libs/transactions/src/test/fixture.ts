@@ -420,6 +420,7 @@ export class TestFixture {
     const settings: GroupSettings = {
       group: "g0",
       nodeName: "c1",
+      // All entities but 99 are of this group, whatever their tokens are: a test that writes two of them passes by no luck of the hash.
       owns: (key) => key.partition[0]?.value !== 99n,
       followsLog: (table) => table !== PLAIN.name,
       lockTimeoutMs: 1_000,
