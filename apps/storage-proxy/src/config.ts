@@ -18,7 +18,7 @@ export const storageProxySchema = z
       .enum(["ring", "coordinator"])
       .default("ring")
       .describe('what creates tables: this service ("ring": plain tables) or a txn-coordinator'),
-    readTimeoutMs: milliseconds("longest wait for a quorum of reads", 2000),
+    readTimeoutMs: milliseconds("longest wait for a quorum of reads; large rows have the time of their bytes besides", 2000),
     writeTimeoutMs: milliseconds("longest wait for a quorum of writes", 2000),
     outcomeRetentionMs: milliseconds("how long outcomes of transactions are kept", 900_000),
   })

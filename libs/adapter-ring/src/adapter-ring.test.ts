@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { ReplicaService } from "@concord/protos-storage";
 import type { ReplicaLogState } from "@concord/group-log";
 import { ConcordError, epochOf, seqOf, timestampUsOf, type TimeId } from "@concord/runtime";
+import { ROW_BYTES_MAX, type ExchangeTime } from "@concord/quorum";
 import { SEGMENT_LEAVES } from "@concord/repair";
 import { logStateToWire, RemoteBatchLog, RemoteComparedRows, RemoteLogReplica, RemoteRowReplica, RemoteTombstones } from "./index.ts";
 import { PROBE_INTERVAL_MS, PROBE_TIMEOUT_MS, RING_PROTOCOL } from "./limits.ts";
@@ -32,6 +33,39 @@ test("rows: apply, read and range: the bytes arrive and come back as they are", 
   assert.deepEqual(plain(peer.requestsOf(ReadRows)[0]!.keys), [bytes(4), bytes(5)]);
   const [range] = peer.requestsOf(ReadRowRange);
   assert.deepEqual([range!.reverse, range!.limit], [true, 5]);
+});
+
+test("rows: a peer that answers later than the time-out: waited for while the exchange has time; rows that it leaves out are announced before they come", async () => {
+  const peer = await listening();
+  const rows = new RemoteRowReplica(peer.session());
+  let leftMs = TIMEOUT_MS;
+  const announced: number[] = [];
+  const began = peer.clock.monotonicMs();
+  const time: ExchangeTime = {
+    get leftMs() {
+      return began + leftMs - peer.clock.monotonicMs();
+    },
+    longestMs: 10 * TIMEOUT_MS,
+    announce: (size) => void announced.push(size),
+  };
+  const answer = Promise.withResolvers<void>();
+  peer.answers.ReadRows = async () => {
+    await answer.promise;
+    return { images: [bytes(7), bytes()], leftOut: [{ index: 1, key: bytes(9) }] };
+  };
+  peer.answers.ReadPart = async () => ({ part: bytes(5, 6), totalBytes: 2n, checksum: 1 });
+  const reading = rows.readRows([bytes(4), bytes(5)], TIMEOUT_MS, [], time);
+  await peer.clock.pass(0);
+  leftMs = 3 * TIMEOUT_MS;
+  await peer.clock.pass(2 * TIMEOUT_MS);
+  answer.resolve();
+  assert.deepEqual(plain(await reading), [bytes(7), bytes(5, 6)]);
+  assert.equal(announced[0], ROW_BYTES_MAX + 1);
+  peer.answers.ReadRows = () => new Promise<never>(() => undefined);
+  const unanswered = assert.rejects(rows.readRows([bytes(4)], TIMEOUT_MS, [], time), { code: "DEADLINE_EXCEEDED" });
+  await peer.clock.pass(0);
+  await peer.clock.pass(2 * TIMEOUT_MS);
+  await unanswered;
 });
 
 test("rows: copies name the newest collection that the peer had named; a refusal, and sums, bring its newest", async () => {

@@ -66,7 +66,7 @@ export class AppendLane {
     for (const append of appends) deadlineAtMs = Math.max(deadlineAtMs, append.deadlineAtMs);
     // The call is part of the first trace in it; the others show how long their appends took.
     const span = appends.find((append) => append.span !== undefined)?.span;
-    this.#peer.call("replicate", { appends: appends.map(({ request }) => appendToWire(request)) }, deadlineAtMs - nowMs, span).then(
+    this.#peer.call("replicate", { appends: appends.map(({ request }) => appendToWire(request)) }, deadlineAtMs - nowMs, { span }).then(
       ({ appended }) => this.#answered(appends, appended),
       (thrown: unknown) => {
         const error = toConcordError(thrown);

@@ -1,3 +1,4 @@
+import type { ExchangeTime } from "@concord/quorum";
 import { ReplicaService, type CopyResponse, type HelloResponse, type ReadPartResponse } from "@concord/protos-storage";
 import { bearer, callUnary, SessionClient, type CallRequest, type CallResponse, type OperationName } from "@concord/rpc";
 import {
@@ -38,6 +39,11 @@ export interface PeerSessionOptions {
     /** The same of the peer. */
     saw(timestampUs: TimestampUs): void;
   };
+}
+
+export interface PeerCallOptions {
+  readonly span?: Span | undefined;
+  readonly time?: Pick<ExchangeTime, "leftMs" | "longestMs"> | undefined;
 }
 
 type Contact =
@@ -89,16 +95,20 @@ export class PeerSession {
     return this.#contact.kind !== "lost" && this.#contact.kind !== "closed";
   }
 
-  /** One operation of the session, by the name of its oneof case. */
+  /** One operation of the session, by the name of its oneof case. `time`: it may take longer than `timeoutMs`, while some is left of this. */
   async call<O extends OperationName<ReplicaService>>(
     operation: O,
     request: CallRequest<ReplicaService, O>,
     timeoutMs: number,
-    span?: Span,
+    { span, time }: PeerCallOptions = {},
   ): Promise<CallResponse<ReplicaService, O>> {
     try {
       if (this.#greeting.kind !== "done") await this.#greet(timeoutMs);
-      const response = await this.#session.call(operation, request, { timeoutMs, span });
+      const response = await this.#session.call(operation, request, {
+        timeoutMs: Math.max(timeoutMs, time?.longestMs ?? 0),
+        span,
+        patience: time,
+      });
       this.#found();
       return response;
     } catch (thrown) {

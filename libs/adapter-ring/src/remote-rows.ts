@@ -1,5 +1,5 @@
 import type { LogPosition } from "@concord/ports";
-import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
+import type { ExchangeTime, GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "@concord/quorum";
 import { seqOf, timestampUsOf, type Seq, type TimestampUs } from "@concord/runtime";
 import type { ReadRowRangeRequest } from "@concord/protos-storage";
 import { withLeftOut } from "./large-values.ts";
@@ -34,18 +34,23 @@ export class RemoteRowReplica implements RowReplica, GroupReplica {
     return !response.stale;
   }
 
-  async readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
-    const { images, leftOut } = await this.#peer.call("readRows", { keys, after }, timeoutMs);
-    return withLeftOut(this.#peer, images, leftOut, timeoutMs);
+  async readRows(
+    keys: readonly Uint8Array[],
+    timeoutMs: number,
+    after: readonly LogPosition[],
+    time?: ExchangeTime,
+  ): Promise<readonly Uint8Array[]> {
+    const { images, leftOut } = await this.#peer.call("readRows", { keys, after }, timeoutMs, { time });
+    return withLeftOut(this.#peer, images, leftOut, timeoutMs, time);
   }
 
-  async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
+  async readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[], time?: ExchangeTime): Promise<ReplicaPage> {
     const { from, to, reverse, limit } = range;
     const request = { fromKey: from, toKey: to, reverse, limit, after };
-    const { images, more, leftOut } = await this.#peer.call("readRowRange", request, timeoutMs);
-    const rows = await withLeftOut(this.#peer, images, leftOut, timeoutMs);
+    const { images, more, leftOut } = await this.#peer.call("readRowRange", request, timeoutMs, { time });
+    const rows = await withLeftOut(this.#peer, images, leftOut, timeoutMs, time);
     // A row that was collected since is as one that was never there; a page is never empty and goes on.
-    if (leftOut.length > 0 && more && rows.every(({ length }) => length === 0)) return this.readRowRange(range, timeoutMs, after);
+    if (leftOut.length > 0 && more && rows.every(({ length }) => length === 0)) return this.readRowRange(range, timeoutMs, after, time);
     return { rows: leftOut.length === 0 ? rows : rows.filter(({ length }) => length > 0), more };
   }
 

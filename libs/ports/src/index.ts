@@ -74,4 +74,4 @@ export { OUTCOME_BUCKET_MS, OUTCOMES_TABLE, type StorageBackend, type WriteMark 
 export type { Checkpoints, StepRunner, StoreEffects, StoreStep } from "./store-step.ts";
 export type { BackingStore, DerivedWrite, Store } from "./store.ts";
 export type { SuspectKeys, SuspectRange } from "./suspect-keys.ts";
-export { WRITE_BYTES_FREE, WRITE_MORE_MS_MAX, writeMs } from "./write-time.ts";
+export { READ_MORE_MS_MAX, readMs, WRITE_BYTES_FREE, WRITE_MORE_MS_MAX, writeMs } from "./write-time.ts";

@@ -45,6 +45,11 @@ export interface ReadOptions extends RowOptions {
    * position is never proof that anything is decided (TXD14). READ_TIMEOUT when that takes longer than the call may.
    */
   readonly after?: readonly LogPosition[];
+  /**
+   * Milliseconds for which the caller waits at most. `timeoutMs` is for small rows; a read of large ones may take as much longer as `readMs` says, within this.
+   * Default: READ_MORE_MS_MAX longer.
+   */
+  readonly longestMs?: number;
 }
 
 /**

@@ -9,6 +9,17 @@ export const WRITE_MORE_MS_MAX = BATCH_BYTES_MAX / WRITE_BYTES_PER_MS;
 
 /** How long a write may take to a replica: the time-out, which is for a small one, and the time of its bytes. */
 export function writeMs(timeoutMs: number, bytes: number): number {
-  const moreMs = Math.ceil(Math.max(0, bytes - WRITE_BYTES_FREE) / WRITE_BYTES_PER_MS);
-  return timeoutMs + Math.min(moreMs, WRITE_MORE_MS_MAX);
+  return timeoutMs + Math.min(bytesMs(bytes), WRITE_MORE_MS_MAX);
+}
+
+/** A read has no more time than this beyond its time-out: that of two rows of the largest size, which one answer of a replica may hold. */
+export const READ_MORE_MS_MAX = (4 * 1024 * 1024) / WRITE_BYTES_PER_MS;
+
+/** How long a read may take whose largest answers have so many bytes. What could be written at this speed can be read at it. */
+export function readMs(timeoutMs: number, bytes: number): number {
+  return timeoutMs + Math.min(bytesMs(bytes), READ_MORE_MS_MAX);
+}
+
+function bytesMs(bytes: number): number {
+  return Math.ceil(Math.max(0, bytes - WRITE_BYTES_FREE) / WRITE_BYTES_PER_MS);
 }

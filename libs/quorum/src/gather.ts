@@ -22,6 +22,8 @@ export type Gathered<Value> =
 export interface GatherOptions<Value> {
   readonly clock: Clock;
   readonly timeoutMs: number;
+  /** Time that is left at the time-out, when it has grown since. */
+  readonly leftMs?: () => number;
   readonly needed: number;
   /** An answer that came after the result. */
   readonly onLate?: (answer: Answer<Value>) => void;
@@ -29,7 +31,7 @@ export interface GatherOptions<Value> {
 
 /**
  * Waits for the first `needed` answers (TX12). Settles when all have answered or failed, soon after the needed ones cannot come any
- * more, and at the time-out whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
+ * more, and when no time is left whatever the replicas do. Later answers go to `onLate`, later failures nowhere.
  */
 export function gather<Value>(calls: readonly Promise<Value>[], options: GatherOptions<Value>): Promise<Gathered<Value>> {
   assert(options.needed >= 0 && options.needed <= calls.length, "what is needed can come");
@@ -50,7 +52,14 @@ export function gather<Value>(calls: readonly Promise<Value>[], options: GatherO
       options.clock.setTimer(delayMs, () => {
         if (!settled) settle();
       });
-    let timer = settleAfter(options.timeoutMs);
+    const settleInTime = (delayMs: number): Timer =>
+      options.clock.setTimer(delayMs, () => {
+        if (settled) return;
+        const leftMs = options.leftMs?.() ?? 0;
+        if (leftMs > 0) timer = settleInTime(leftMs);
+        else settle();
+      });
+    let timer = settleInTime(options.timeoutMs);
     const onAnswer = (replica: number, value: Value): void => {
       if (settled) {
         options.onLate?.({ replica, value });

@@ -9,6 +9,7 @@ export { LocalRowReplica, type LocalRowReplicaOptions } from "./local-replica.ts
 export { mergeAnswers, mergePages, type MergedPage, type MergedRow } from "./merge-answers.ts";
 export { QUORUM_METRICS } from "./metrics.ts";
 export { QuorumRowStore, type QuorumRowStoreOptions } from "./quorum-row-store.ts";
+export { ReadTime, type ExchangeTime } from "./read-time.ts";
 export type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 export { RowSizes, rowText, type RowSizesOptions } from "./row-sizes.ts";
 export { applyRowsStep, type ApplyRowsReply, type OnRow } from "./row-steps.ts";

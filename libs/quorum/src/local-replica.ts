@@ -2,7 +2,7 @@ import type { KeyRange, KeyValue, KeyValueEntry, LogPosition, StepRunner } from 
 import { imageRowKey } from "@concord/rows";
 import { assert, ConcordError, toConcordError, type Checksum, type Log, type Seq, type TimestampUs } from "@concord/runtime";
 import type { Forgotten } from "./forgotten.ts";
-import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX } from "./limits.ts";
+import { ATOMIC_RANGE_TRIES_MAX, ATOMIC_READ_BYTES_MAX, RANGE_BYTES_TARGET, RANGE_IMAGES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
 import type { GroupRead, GroupReplica, GroupRows, ReplicaPage, ReplicaRange, RowReplica } from "./row-replica.ts";
 import { rowText } from "./row-sizes.ts";
 import { applyRowsStep, type OnRow } from "./row-steps.ts";
@@ -74,7 +74,9 @@ export class LocalRowReplica implements RowReplica, GroupReplica {
     const rows: Uint8Array[] = [];
     for (let i = 0; i < stored.length; i += 1) {
       const value = stored[i];
-      rows.push(value === undefined ? NEVER_WRITTEN : await this.#checked(storedKeys[i]!, value));
+      const storedKey = storedKeys[i]!;
+      if (value !== undefined && value.length > ROW_BYTES_NOTICED) this.#options.onRow?.(storedKey, value.length);
+      rows.push(value === undefined ? NEVER_WRITTEN : await this.#checked(storedKey, value));
     }
     return rows;
   }

@@ -1,5 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import {
+  readMs,
   writeMs,
   type LogPosition,
   type Mutation,
@@ -41,6 +42,7 @@ import {
   READ_TRIES_MAX,
 } from "./limits.ts";
 import { mergeAnswers, mergePages, NO_ROW, type MergedRow } from "./merge-answers.ts";
+import { ReadTime } from "./read-time.ts";
 import type { ReplicaPage, RowReplica } from "./row-replica.ts";
 import type { RowSizes } from "./row-sizes.ts";
 import { keyOfStored, type LogPlace } from "./stored-row.ts";
@@ -52,13 +54,13 @@ export interface QuorumRowStoreOptions {
   readonly checksum: Checksum;
   readonly metrics?: Metrics;
   /** Refuses what would make a row too large, before it is sent (I13). */
-  readonly sizes?: Pick<RowSizes, "check">;
+  readonly sizes?: Pick<RowSizes, "check" | "known">;
   /** A replica did not confirm mutations that another one may have: told once the calls to all replicas have ended (LB9). */
   readonly onMissed?: (replica: string, mutations: readonly Uint8Array[]) => void;
 }
 
 interface ReadCall {
-  readonly deadlineMs: number;
+  readonly time: ReadTime;
   readonly after: readonly LogPosition[];
 }
 
@@ -85,7 +87,7 @@ export class QuorumRowStore implements RowStore {
   readonly #clock: Clock;
   readonly #checksum: Checksum;
   readonly #metrics: Metrics;
-  readonly #sizes: Pick<RowSizes, "check"> | undefined;
+  readonly #sizes: QuorumRowStoreOptions["sizes"];
   readonly #onMissed: NonNullable<QuorumRowStoreOptions["onMissed"]>;
   /** Calls of writes that have not ended: the answer of a write waits for a majority only. */
   readonly #writing = new Set<Promise<void>>();
@@ -106,11 +108,11 @@ export class QuorumRowStore implements RowStore {
 
   /** REPLICAS_UNAVAILABLE, READ_TIMEOUT, CORRUPT_DATA. */
   async read(keys: readonly RowKey[], options: ReadOptions): Promise<(RowImage | undefined)[]> {
-    const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const time = new ReadTime(this.#clock, options);
     const { after = [] } = options;
     const chunks: Promise<readonly MergedRow[]>[] = [];
     for (let at = 0; at < keys.length; at += READ_CHUNK_KEYS_MAX) {
-      chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), { deadlineMs, after }));
+      chunks.push(this.#readChunk(keys.slice(at, at + READ_CHUNK_KEYS_MAX).map(encodeRowKey), { time, after }));
     }
     return (await Promise.all(chunks)).flat().map((row) => row.image);
   }
@@ -122,7 +124,7 @@ export class QuorumRowStore implements RowStore {
    */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page takes at least one row");
-    const deadlineMs = this.#clock.monotonicMs() + options.timeoutMs;
+    const time = new ReadTime(this.#clock, options);
     const { after = [] } = options;
     const bounds: Bounds = encodeRange(range);
     const rows: RowImage[] = [];
@@ -131,7 +133,7 @@ export class QuorumRowStore implements RowStore {
     while (compareBytes(bounds.from, bounds.to) < 0) {
       const wanted = Math.min(range.limit - rows.length + slack, RANGE_IMAGES_MAX);
       slack *= 2;
-      const page = await whileStale(() => this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { deadlineMs, after }));
+      const page = await whileStale(() => this.#readPage({ ...bounds, reverse: range.reverse, limit: wanted }, { time, after }));
       scanned += page.rows.length;
       for (let i = 0; i < page.rows.length; i += 1) {
         const { image, bytes: stored } = page.rows[i]!;
@@ -145,9 +147,8 @@ export class QuorumRowStore implements RowStore {
         return { rows, next: isLast ? undefined : rows.at(-1)!.key.clustering };
       }
       if (page.horizon === undefined) break;
-      const isHalfUsed = deadlineMs - this.#clock.monotonicMs() < options.timeoutMs / 2;
       const isScanned = scanned >= RANGE_SCAN_IMAGES_MAX;
-      const isEnough = rows.length > 0 ? isScanned || isHalfUsed : isScanned && isHalfUsed;
+      const isEnough = rows.length > 0 ? isScanned || time.isHalfUsed : isScanned && time.isHalfUsed;
       if (isEnough) return { rows, next: decodeRowKey(page.horizon).clustering };
       if (range.reverse) bounds.to = page.horizon;
       else bounds.from = successor(page.horizon);
@@ -220,20 +221,22 @@ export class QuorumRowStore implements RowStore {
   }
 
   async #readAnswers(keys: readonly Uint8Array[], call: ReadCall): Promise<{ kind: "read"; rows: readonly MergedRow[] } | TooFew> {
-    const { deadlineMs, after } = call;
-    const timeoutMs = this.#remaining(deadlineMs);
+    const { after } = call;
+    const timeoutMs = remaining(call.time);
+    const time = call.time.exchange(() => this.#sizes?.known(keys) ?? 0);
     const collections = this.#collections();
     const merged = deferred<readonly MergedRow[]>();
     const calls = this.#replicas.map(async (replica) => {
-      const images = await replica.readRows(keys, timeoutMs, after);
+      const images = await replica.readRows(keys, timeoutMs, after, time);
       if (images.length !== keys.length)
         throw new ConcordError("INTERNAL", `${replica.name} answered ${images.length} of ${keys.length} keys`);
+      time.announce(bytesOf(images));
       return images;
     });
     const onLate = (late: Answer<readonly Uint8Array[]>): void => {
       void merged.promise.then((rows) => this.#repairLate(late.replica, rows, late.value, collections[late.replica]));
     };
-    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
+    const result = await gather(calls, { clock: this.#clock, timeoutMs, leftMs: () => time.leftMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") return result;
     const { answers } = result;
     assert(answers.length >= this.#quorum, "I2: a majority answered");
@@ -247,19 +250,21 @@ export class QuorumRowStore implements RowStore {
     range: { from: Uint8Array; to: Uint8Array; reverse: boolean; limit: number },
     call: ReadCall,
   ): Promise<{ rows: readonly MergedRow[]; horizon: Uint8Array | undefined }> {
-    const { deadlineMs, after } = call;
-    const timeoutMs = this.#remaining(deadlineMs);
+    const { after } = call;
+    const timeoutMs = remaining(call.time);
+    const time = call.time.exchange();
     const collections = this.#collections();
     const calls = this.#replicas.map(async (replica): Promise<ReplicaPage> => {
-      const page = await replica.readRowRange(range, timeoutMs, after);
+      const page = await replica.readRowRange(range, timeoutMs, after, time);
       if (page.more && page.rows.length === 0) throw new ConcordError("INTERNAL", `${replica.name} answered an empty page that goes on`);
+      time.announce(bytesOf(page.rows));
       return page;
     });
     const counted = deferred<readonly Answer<ReplicaPage>[]>();
     const onLate = (late: Answer<ReplicaPage>): void => {
       void counted.promise.then((answers) => this.#repairLatePage(late, answers, range.reverse, collections[late.replica]));
     };
-    const result = await gather(calls, { clock: this.#clock, timeoutMs, needed: this.#quorum, onLate });
+    const result = await gather(calls, { clock: this.#clock, timeoutMs, leftMs: () => time.leftMs, needed: this.#quorum, onLate });
     if (result.kind === "too-few") throw readError(result, this.#quorum);
     const answered = result.answers;
     assert(answered.length >= this.#quorum, "I2: a majority answered");
@@ -281,12 +286,12 @@ export class QuorumRowStore implements RowStore {
     const rows = merged.some(mayBeForgotten) ? merged.map((row) => (isForgotten(row, call.after) ? NO_ROW : row)) : merged;
     const unsure = rows.filter(mayBeForgotten);
     const sure = unsure.length === 0 ? rows : rows.filter((row) => !mayBeForgotten(row));
-    const [, again] = await Promise.all([this.#repair(sure, answered, call.deadlineMs), this.#readAgain(unsure, call)]);
+    const [, again] = await Promise.all([this.#repair(sure, answered, call.time), this.#readAgain(unsure, call)]);
     return unsure.length === 0 ? rows : rows.map((row) => again.get(row) ?? row);
   }
 
   /** Every replica that counts has applied these rows' entries first: one that still lacks a row has forgotten it. */
-  async #readAgain(rows: readonly UnsureRow[], { deadlineMs, after }: ReadCall): Promise<ReadonlyMap<MergedRow, MergedRow>> {
+  async #readAgain(rows: readonly UnsureRow[], { time, after }: ReadCall): Promise<ReadonlyMap<MergedRow, MergedRow>> {
     const again = new Map<MergedRow, MergedRow>();
     if (rows.length === 0) return again;
     this.#metrics.count("quorum_read_repairs_total", rows.length, { kind: "blocking" });
@@ -300,7 +305,7 @@ export class QuorumRowStore implements RowStore {
         chunk.every(({ place }) => floors.get(place.group)! >= place.seq),
         "I8: a row is read again as of its entry, or a later one",
       );
-      const call = { deadlineMs, after: Array.from(floors, ([group, seq]) => ({ group, seq })) };
+      const call = { time, after: Array.from(floors, ([group, seq]) => ({ group, seq })) };
       const found = await this.#readChunk(
         chunk.map(({ bytes }) => keyOfStored(bytes)),
         call,
@@ -315,7 +320,7 @@ export class QuorumRowStore implements RowStore {
    * Blocking read repair (TX30): returns when a majority holds every merged row, so that no later read can see less (I2). What
    * one of the answering replicas lacks is sent to all that may lack it.
    */
-  async #repair(rows: readonly MergedRow[], { replicas: answered, collections }: Answered, deadlineMs: number): Promise<void> {
+  async #repair(rows: readonly MergedRow[], { replicas: answered, collections }: Answered, time: ReadTime): Promise<void> {
     if (rows.every((row) => !row.stale.includes(true))) return;
     const stale = rows.filter((row) => row.stale.includes(true));
     assert(answered.length >= this.#quorum && new Set(answered).size === answered.length, "I2: distinct replicas of a majority answered");
@@ -325,7 +330,9 @@ export class QuorumRowStore implements RowStore {
     );
     const calls: Promise<void>[] = [];
     let upToDate = 0;
-    const timeoutMs = this.#remaining(deadlineMs);
+    const exchange = time.exchange();
+    exchange.announce(stale.reduce((sum, { bytes }) => sum + bytes.length, 0));
+    const timeoutMs = remaining(time);
     this.#replicas.forEach((replica, at) => {
       const position = answered.indexOf(at);
       const lacking = position < 0 ? stale : stale.filter((row) => row.stale[position]);
@@ -396,17 +403,24 @@ export class QuorumRowStore implements RowStore {
       assert(this.#backgroundRepairs > 0, "a repair ends once");
       this.#backgroundRepairs -= 1;
     };
-    this.#send(this.#replicas[replica]!, lacking, collection, BACKGROUND_REPAIR_TIMEOUT_MS).then(done, done);
+    const bytes = lacking.reduce((sum, row) => sum + row.bytes.length, 0);
+    this.#send(this.#replicas[replica]!, lacking, collection, readMs(BACKGROUND_REPAIR_TIMEOUT_MS, bytes)).then(done, done);
   }
 
   /** Noted before anything is read: what is read may be sent back (I11). */
   #collections(): readonly (string | undefined)[] {
     return this.#replicas.map((replica) => replica.collection);
   }
+}
 
-  #remaining(deadlineMs: number): number {
-    return Math.max(1, deadlineMs - this.#clock.monotonicMs());
-  }
+function remaining(time: ReadTime): number {
+  return Math.max(1, time.leftMs);
+}
+
+function bytesOf(rows: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (const row of rows) bytes += row.length;
+  return bytes;
 }
 
 const BACKGROUND_REPAIR_TIMEOUT_MS = 5000;

@@ -1,5 +1,6 @@
 import type { LogPosition } from "@concord/ports";
 import type { Seq, TimestampUs } from "@concord/runtime";
+import type { ExchangeTime } from "./read-time.ts";
 
 /** Bounds of stored row keys (without namespace); a page of a range. */
 export interface ReplicaRange {
@@ -39,10 +40,18 @@ export interface RowReplica {
    * they must be read anew (I11).
    */
   applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, timeoutMs: number): Promise<boolean>;
-  /** In the order of `keys`; empty bytes = never written. Answers once it has applied the logs up to `after`. */
-  readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]>;
+  /**
+   * In the order of `keys`; empty bytes = never written. Answers once it has applied the logs up to `after`. `time`: the call ends when none of it is left,
+   * which may be after `timeoutMs`.
+   */
+  readRows(
+    keys: readonly Uint8Array[],
+    timeoutMs: number,
+    after: readonly LogPosition[],
+    time?: ExchangeTime,
+  ): Promise<readonly Uint8Array[]>;
   /** As `readRows`. */
-  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage>;
+  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[], time?: ExchangeTime): Promise<ReplicaPage>;
   /** Resolves when the replica has applied a group's log up to `seq`; it fetches what it lacks (TX30). */
   catchUp(group: string, seq: Seq, timeoutMs: number): Promise<void>;
 }

@@ -43,6 +43,12 @@ export class RowSizes {
     this.#large.set(keyText(storedKey), LARGE);
   };
 
+  /** Bytes of those of the rows that are known to be large, at most; their keys are without namespace. */
+  known(keys: readonly Uint8Array[]): number {
+    if (this.#large.size === 0) return 0;
+    return keys.filter((key) => this.#large.get(keyText(storedRowKey(key))) !== undefined).length * ROW_BYTES_MAX;
+  }
+
   /**
    * Rejects with LIMIT_EXCEEDED (applied: no) when a row would grow above ROW_BYTES_MAX; a write that leaves it no larger than it is passes. Undefined:
    * no row of them can.

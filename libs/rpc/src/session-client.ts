@@ -40,8 +40,16 @@ export interface SessionClientLimits {
   readonly messageBytesMax: number;
 }
 
+/** Time of a call that may grow while the call is under way. */
+export interface Patience {
+  /** Milliseconds that are left now. */
+  readonly leftMs: number;
+}
+
 export interface SessionCallOptions {
   readonly timeoutMs: number;
+  /** Ends the call when nothing is left of it, at most after `timeoutMs`: the server may take that long. */
+  readonly patience?: Patience | undefined;
   readonly signal?: AbortSignal;
   /** What the call is part of, when that is traced. */
   readonly span?: Span | undefined;
@@ -60,7 +68,19 @@ interface Call extends OutgoingCall {
   forgetSignal: (() => void) | undefined;
   /** What `abandon` ends together. */
   readonly owner: object | undefined;
+  readonly patience: Patience | undefined;
+  /** Monotonic milliseconds. The deadline, or before it when `patience` was to end. */
+  expiresAtMs: number;
   state: "queued" | "sent" | "settled";
+}
+
+interface Begun {
+  /** Monotonic milliseconds. */
+  readonly deadlineAtMs: number;
+  readonly signal?: AbortSignal | undefined;
+  readonly owner?: object | undefined;
+  readonly span?: Span | undefined;
+  readonly patience?: Patience | undefined;
 }
 
 /** A stream, from its opening to its end; what belongs to it is gone with it. */
@@ -129,7 +149,7 @@ export class SessionClient<S extends ServiceContract<object>> {
     owner?: object,
     span?: Span,
   ): Promise<CallResponse<S, O>> {
-    return this.#begin(operation, request, deadlineAtMs, undefined, owner, span) as Promise<CallResponse<S, O>>;
+    return this.#begin(operation, request, { deadlineAtMs, owner, span }) as Promise<CallResponse<S, O>>;
   }
 
   /** Ends all calls of the owner with the error, as sent or not; the server may still run them. */
@@ -141,20 +161,14 @@ export class SessionClient<S extends ServiceContract<object>> {
   }
 
   /** `call` for an operation that is known at run time only. */
-  callByName(operation: string, request: object, { timeoutMs, signal, span }: SessionCallOptions): Promise<object> {
-    if (timeoutMs > 0) return this.#begin(operation, request, this.#clock.monotonicMs() + timeoutMs, signal, undefined, span);
+  callByName(operation: string, request: object, { timeoutMs, signal, span, patience }: SessionCallOptions): Promise<object> {
+    if (timeoutMs > 0)
+      return this.#begin(operation, request, { deadlineAtMs: this.#clock.monotonicMs() + timeoutMs, signal, span, patience });
     const late = new ConcordError("DEADLINE_EXCEEDED", "no time is left for the call", { applied: "no" });
     return Promise.reject(this.#refusal(signal) ?? late);
   }
 
-  #begin(
-    name: string,
-    request: object,
-    deadlineAtMs: number,
-    signal: AbortSignal | undefined,
-    owner: object | undefined,
-    parent: Span | undefined,
-  ): Promise<object> {
+  #begin(name: string, request: object, { deadlineAtMs, signal, owner, span: parent, patience }: Begun): Promise<object> {
     const operation = this.#frames.operations.get(name);
     assert(operation !== undefined, `${this.#options.contract.name} has no operation ${name}`);
     return new Promise<object>((resolve, reject) => {
@@ -175,11 +189,13 @@ export class SessionClient<S extends ServiceContract<object>> {
         reject,
         forgetSignal: undefined,
         owner,
+        patience,
+        expiresAtMs: patience === undefined ? deadlineAtMs : Math.min(deadlineAtMs, this.#clock.monotonicMs() + patience.leftMs),
         state: "queued",
       };
       if (signal !== undefined) this.#watch(call, signal);
       this.#queue.push(call);
-      this.#deadlines.add(deadlineAtMs);
+      this.#deadlines.add(call.expiresAtMs);
       this.#connect();
       this.#scheduleFlush();
     });
@@ -318,10 +334,12 @@ export class SessionClient<S extends ServiceContract<object>> {
     const expireOf = (calls: Iterable<Call>): void => {
       for (const call of calls) {
         if (call.state === "settled") continue;
-        if (call.deadlineAtMs <= nowMs) {
+        if (call.expiresAtMs <= nowMs && call.patience !== undefined)
+          call.expiresAtMs = Math.min(call.deadlineAtMs, nowMs + call.patience.leftMs);
+        if (call.expiresAtMs <= nowMs) {
           hasExpired = true;
           this.#settle(call, expired(call));
-        } else if (call.deadlineAtMs < nextAtMs) nextAtMs = call.deadlineAtMs;
+        } else if (call.expiresAtMs < nextAtMs) nextAtMs = call.expiresAtMs;
       }
     };
     if (this.#state.kind === "connected") expireOf(this.#state.connection.sent.values());

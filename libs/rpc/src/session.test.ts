@@ -9,7 +9,7 @@ import { remainingMs, type Service } from "./service.ts";
 import type { HandlerContext, ServiceLimits } from "./service-core.ts";
 import type { Status } from "@concord/protos/google.rpc";
 import { fromStatus } from "./status.ts";
-import { SessionClient, type SessionClientLimits } from "./session-client.ts";
+import { SessionClient, type Patience, type SessionClientLimits } from "./session-client.ts";
 import {
   ECHO,
   EchoService,
@@ -274,6 +274,36 @@ test("session: a call that never left the queue in time: DEADLINE_EXCEEDED, appl
   held[0]!.resolve({});
   await clock.settle();
   assert.equal(held.length, 1);
+});
+
+test("session: a call with patience: goes on while some is left, ends when none is, and at its deadline at the latest", async () => {
+  const { client, clock, held } = await world({ hold: true });
+  const beganMs = clock.monotonicMs();
+  const untilMs = [100, 300, 5_000];
+  const patienceOf = (at: number): Patience => ({
+    get leftMs() {
+      return beganMs + untilMs[at]! - clock.monotonicMs();
+    },
+  });
+  const endings: string[] = [];
+  const calls = untilMs.map((_, at) => failureOf(client.call("echo", {}, { timeoutMs: 1_000, patience: patienceOf(at) })));
+  calls.forEach((call, at) => void call.then(({ code }) => endings.push(`${at} ${code}`)));
+  const answered = client.call("echo", {}, { timeoutMs: 1_000, patience: patienceOf(1) });
+  await clock.settle();
+  // The first one's grows before it is over.
+  await clock.advance(90);
+  untilMs[0] = 200;
+  await clock.advance(90);
+  assert.deepEqual(endings, []);
+  await clock.advance(40);
+  assert.deepEqual(endings, ["0 DEADLINE_EXCEEDED"]);
+  held[3]!.resolve({ text: "in time" });
+  await clock.settle();
+  assert.equal(((await answered) as EchoRequest).text, "in time");
+  await clock.advance(100);
+  assert.deepEqual([endings.length, held[2]!.context.signal.aborted], [2, false]);
+  await clock.advance(700);
+  assert.deepEqual([endings[2], held[2]!.context.signal.aborted], ["2 DEADLINE_EXCEEDED", true]);
 });
 
 test("session: many calls with one deadline: one timer, not one each", async () => {

@@ -1,5 +1,5 @@
 import { ByteWriter } from "@concord/codec";
-import type { LogPosition, Row, RowRange, RowStore } from "@concord/ports";
+import type { ReadOptions, Row, RowRange, RowStore } from "@concord/ports";
 import { PAGE_ROW_BYTES_MAX } from "@concord/quorum";
 import { columnBytes, liveRow } from "@concord/rows";
 import { ConcordError, unreachable } from "@concord/runtime";
@@ -25,9 +25,8 @@ export interface ReadContext {
   readonly tokens: PageTokens;
   readonly pageSize: number;
   readonly pageToken: Uint8Array;
-  readonly timeoutMs: number;
-  /** Commits the reader has seen. */
-  readonly after: readonly LogPosition[];
+  /** Of each read of rows. */
+  readonly options: ReadOptions;
 }
 
 export interface ResultPage {
@@ -54,7 +53,7 @@ export function runRead(plan: ReadPlan, context: ReadContext): Promise<ResultPag
 
 async function readRows(plan: Extract<ReadPlan, { kind: "read-rows" }>, context: ReadContext): Promise<ResultPage> {
   context.tokens.read(fingerprintOfKeys(), context.pageToken);
-  const images = await context.rows.read(plan.keys, { timeoutMs: context.timeoutMs, after: context.after });
+  const images = await context.rows.read(plan.keys, context.options);
   return { rows: images.map(liveRow).filter((row) => row !== undefined), nextPageToken: NO_TOKEN };
 }
 
@@ -76,10 +75,7 @@ async function readRange(range: RowRange, limit: number | undefined, context: Re
   const remaining = position === undefined ? limit : position.remaining;
   const wanted = Math.min(context.pageSize, remaining ?? PAGE_ROWS_MAX);
   if (wanted === 0) return { rows: [], nextPageToken: NO_TOKEN };
-  const page = await context.rows.readRange(
-    { ...range, limit: wanted, ...afterOf(position) },
-    { timeoutMs: context.timeoutMs, after: context.after },
-  );
+  const page = await context.rows.readRange({ ...range, limit: wanted, ...afterOf(position) }, context.options);
   const rows = page.rows.map((image) => toRow(liveRow(image)!));
   const left = remaining === undefined ? undefined : remaining - rows.length;
   if (page.next === undefined || left === 0) return { rows, nextPageToken: NO_TOKEN };
@@ -109,7 +105,7 @@ async function intersect(plan: Extract<ReadPlan, { kind: "read-index" }>, contex
   };
   while (rows.length < wanted) {
     const range = { ...first!.range, limit: wanted - rows.length, ...(after === undefined ? {} : { after }) };
-    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs, after: context.after });
+    const page = await context.rows.readRange(range, context.options);
     for (const image of page.rows) {
       const row = baseRowOf(definition, index, liveRow(image)!);
       if (found.every((keys) => keys.has(keyText(row.key)))) {
@@ -132,7 +128,7 @@ async function keysOfScan(table: string, scan: IndexScan, context: ReadContext):
   let position: PagePosition | undefined;
   for (;;) {
     const range = { ...scan.range, limit: PAGE_ROWS_MAX, ...afterOf(position) };
-    const page = await context.rows.readRange(range, { timeoutMs: context.timeoutMs, after: context.after });
+    const page = await context.rows.readRange(range, context.options);
     for (const image of page.rows) keys.add(keyText(baseKeyOf(definition, index, image.key)));
     if (keys.size > INTERSECTION_ROWS_MAX) {
       const metadata = { limit: "INTERSECTION_ROWS_MAX", value: String(INTERSECTION_ROWS_MAX) };

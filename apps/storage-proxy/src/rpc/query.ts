@@ -6,7 +6,7 @@ import type { Serving } from "../context.ts";
 import { runRead } from "../rows/run-query.ts";
 import { runBatch } from "./batch-execute.ts";
 import { checkAnswer } from "./answer-rows.ts";
-import { budgetMs } from "./budget.ts";
+import { budgetMs, readBudget } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, limitExceeded } from "./checks.ts";
 import { runCreate } from "./create-tables.ts";
@@ -78,15 +78,13 @@ async function select(serving: Serving, { request, pageSize, catalogue, context 
     throw new ConcordError("USE_TRANSACTION", text, { metadata: { table: planned.table } });
   }
   const { rows, pageTokens, config, clock } = serving();
-  const timeoutMs = budgetMs(context, clock, config.readTimeoutMs);
   const page = await runRead(planned, {
     rows,
     catalogue,
     tokens: pageTokens,
     pageSize,
     pageToken: request.pageToken,
-    timeoutMs,
-    after: positionsFromWire(request.after),
+    options: { ...readBudget(context, clock, config.readTimeoutMs), after: positionsFromWire(request.after) },
   });
   const columns = new Set(planned.columns);
   checkAnswer(page.rows, columns);

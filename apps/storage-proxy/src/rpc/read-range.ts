@@ -6,7 +6,7 @@ import { ConcordError } from "@concord/runtime";
 import { queryFingerprint, tableOf, validateRange, type SchemaCatalogue } from "@concord/schema";
 import type { Serving } from "../context.ts";
 import { checkAnswer } from "./answer-rows.ts";
-import { budgetMs } from "./budget.ts";
+import { readBudget } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
 import { checkedPageSize, checkImagesRole, checkKeyShape, isCoordinator } from "./checks.ts";
 import { readPageAtOnce } from "../rows/atomic-reads.ts";
@@ -24,7 +24,7 @@ export function readRangeHandler(serving: Serving): Handler<RowsService, "ReadRa
     const query = queryFingerprint([range]);
     const position = pageTokens.read(query, request.pageToken);
     const options: ReadOptions = {
-      timeoutMs: budgetMs(context, clock, config.readTimeoutMs),
+      ...readBudget(context, clock, config.readTimeoutMs),
       after: positionsFromWire(request.after),
     };
     const page = isAtomic

@@ -5,7 +5,7 @@ import type { HandlerContext, Handler } from "@concord/rpc";
 import { tableOf, validateKey } from "@concord/schema";
 import { READ_KEYS_MAX } from "../limits.ts";
 import type { Serving } from "../context.ts";
-import { budgetMs } from "./budget.ts";
+import { readBudget } from "./budget.ts";
 import { positionsFromWire } from "./numbers.ts";
 import { checkAnswer } from "./answer-rows.ts";
 import { checkCount, checkImagesRole, checkKeyShape, isCoordinator } from "./checks.ts";
@@ -19,7 +19,7 @@ export function readHandler(serving: Serving): Handler<RowsService, "Read"> {
     checkCount(request.keys.length, READ_KEYS_MAX, "READ_KEYS_MAX", "keys");
     checkImagesRole(request.images, context);
     const images = await imagesOf(serving, request, context, (): ReadOptions => {
-      return { timeoutMs: budgetMs(context, clock, config.readTimeoutMs), after: positionsFromWire(request.after) };
+      return { ...readBudget(context, clock, config.readTimeoutMs), after: positionsFromWire(request.after) };
     });
     if (!request.images) checkAnswer(images.map(liveRow));
     return {

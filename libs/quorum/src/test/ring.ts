@@ -3,7 +3,16 @@ import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { LogPosition, StepRunner, StoreStep } from "@concord/ports";
 import { ConcordError, SEQ_NONE, silentLog, type Clock, type Seq, type Timer, type TimestampUs } from "@concord/runtime";
-import { Forgotten, LocalRowReplica, QuorumRowStore, type ReplicaPage, type ReplicaRange, type RowReplica } from "../index.ts";
+import {
+  Forgotten,
+  LocalRowReplica,
+  QuorumRowStore,
+  type ExchangeTime,
+  type OnRow,
+  type ReplicaPage,
+  type ReplicaRange,
+  type RowReplica,
+} from "../index.ts";
 
 export const checksum = (bytes: Uint8Array): number => crc32(bytes);
 
@@ -87,6 +96,7 @@ export class TestReplica implements RowReplica {
   reachable = true;
   behaviour: Behaviour = "normal";
   readonly calls: string[] = [];
+  onRow: OnRow = () => undefined;
   /** What the test's log does when this replica is to catch up. */
   onCatchUp: (group: string, seq: bigint) => Promise<void> = () => Promise.resolve();
   #held: (() => void)[] = [];
@@ -112,6 +122,7 @@ export class TestReplica implements RowReplica {
       forgotten: this.forgotten,
       checksum,
       log: silentLog,
+      onRow: (...row) => this.onRow(...row),
     });
   }
 
@@ -123,15 +134,20 @@ export class TestReplica implements RowReplica {
     return this.#call(`apply ${mutations.length}`, () => this.#local.applyRows(mutations));
   }
 
-  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined): Promise<boolean> {
+  applyCopies(mutations: readonly Uint8Array[], collection: string | undefined, _timeoutMs?: number): Promise<boolean> {
     return this.#call(`apply ${mutations.length}`, () => this.#local.applyCopies(mutations, collection));
   }
 
-  readRows(keys: readonly Uint8Array[], timeoutMs: number, after: readonly LogPosition[]): Promise<readonly Uint8Array[]> {
+  readRows(
+    keys: readonly Uint8Array[],
+    timeoutMs: number,
+    after: readonly LogPosition[],
+    _time?: ExchangeTime,
+  ): Promise<readonly Uint8Array[]> {
     return this.#call(`read ${keys.length}`, () => this.#local.readRows(keys, timeoutMs, after));
   }
 
-  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[]): Promise<ReplicaPage> {
+  readRowRange(range: ReplicaRange, timeoutMs: number, after: readonly LogPosition[], _time?: ExchangeTime): Promise<ReplicaPage> {
     return this.#call(`range ${range.limit}`, () => this.#local.readRowRange(range, timeoutMs, after));
   }
 
