@@ -74,7 +74,13 @@ async function lookAt(folder: string): Promise<Found> {
   }
 }
 
-type Draw = (below: number) => number;
+export type Draw = (below: number) => number;
+
+/** The same numbers in each run. */
+export function drawing(): Draw {
+  let drawn = 12_345;
+  return (below) => (drawn = (drawn * 48_271) % 2_147_483_647) % below;
+}
 
 export interface Kind {
   readonly kind: string;
@@ -132,6 +138,15 @@ function loseBlock(content: Buffer, place: number): void {
   content.fill(0, from, Math.min(content.length, from + BLOCK_BYTES));
 }
 
+/** Harms one place of a file of the kind; undefined: it is empty. */
+export function harmFile(content: Buffer, { at }: Kind, harm: Harm, draw: Draw): number | undefined {
+  if (content.length === 0) return undefined;
+  const place = at?.(content, draw) ?? draw(content.length);
+  if (harm === "lost block") loseBlock(content, place);
+  else content.writeUInt8(content.readUInt8(place) ^ (1 << draw(8)), place);
+  return place;
+}
+
 /** What trials of a kind ended in. `unreported`: a row was missing or another one, and nothing said so. */
 export interface Tally {
   refused: number;
@@ -159,21 +174,19 @@ export class DamageTrials {
     await rm(this.#root, { recursive: true });
   }
 
-  async run({ kind, pattern, isNewest = false, at }: Kind, journal: Journal, harm: Harm, trials: number): Promise<Tally> {
+  async run(harmed: Kind, journal: Journal, harm: Harm, trials: number): Promise<Tally> {
+    const { kind, pattern, isNewest = false } = harmed;
     const folder = this.#folders[journal];
     const names = (await readdir(join(folder, FOLDER), { recursive: true })).filter((name) => pattern.test(name)).sort();
     assert.ok(names.length > 0, `there is a ${kind}`);
     const tally: Tally = { refused: 0, cut: 0, whole: 0, unreported: 0 };
-    let drawn = 12_345;
-    const draw: Draw = (below) => (drawn = (drawn * 48_271) % 2_147_483_647) % below;
+    const draw = drawing();
     for (let trial = 0; trial < trials; trial += 1) {
       const copy = join(this.#root, "copy");
       await cp(folder, copy, { recursive: true });
       const path = join(copy, FOLDER, names[isNewest ? names.length - 1 : draw(names.length)]!);
       const content = await readFile(path);
-      const place = content.length === 0 ? undefined : (at?.(content, draw) ?? draw(content.length));
-      if (place !== undefined && harm === "bit flip") content[place]! ^= 1 << draw(8);
-      else if (place !== undefined) loseBlock(content, place);
+      const place = harmFile(content, harmed, harm, draw);
       await writeFile(path, content);
       const found = await lookAt(copy);
       const next = await lookAt(copy);

@@ -43,6 +43,8 @@ export interface Target {
   dataFolder(name: string): string;
   /** Token that clients have; an attacker without it is a stranger. */
   readonly clientToken: string;
+  /** Services that stopped serving honest users. */
+  readonly lost: ReadonlySet<Served>;
   /** Honest users of all services, at work all the time. */
   readonly bystanders: Bystanders;
   /** Process id of the attacked process; throws when it has ended. */

@@ -3,6 +3,7 @@ import { client } from "./client.ts";
 import type { Attack } from "./attack.ts";
 import { busyDrain } from "./drain.ts";
 import { damagedInput } from "./damaged-input.ts";
+import { damagedFiles } from "./damaged-files.ts";
 import { damagedPart, damagedParts } from "./damaged-parts.ts";
 import { clockAhead } from "./clock-ahead.ts";
 import { deadPeer, deadPeerDisk, deadPeerSeparate } from "./dead-peer.ts";
@@ -21,6 +22,7 @@ export const ATTACKS: readonly Attack[] = [
   damagedInput,
   damagedPart,
   damagedParts,
+  damagedFiles,
   silentS3Connections,
   silentGrpcConnections,
   descriptors,
