@@ -145,7 +145,7 @@ export class DedupWorkerService implements Part<{ readonly address: string }> {
     }
     const { drainGraceMs } = this.#options;
     // While others take the partitions over, calls are still answered here or passed on.
-    if (state.kind === "serving") await state.store.partitions.handOver(Math.floor(drainGraceMs * HAND_OVER_SHARE));
+    if (state.kind === "serving") await state.store.partitions.units.handOver(Math.floor(drainGraceMs * HAND_OVER_SHARE));
     // Calls first: they end with results as long as the partitions work.
     if (state.kind !== "opened")
       await state.host.drain(state.kind === "serving" ? Math.ceil(drainGraceMs * (1 - HAND_OVER_SHARE)) : drainGraceMs);

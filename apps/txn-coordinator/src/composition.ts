@@ -5,10 +5,10 @@ import { tokensOf } from "@concord/config";
 import { ALONE, MESH_MEMBERS_MAX, type ListedMembership, type Membership, type Verdict } from "@concord/failure-detection";
 import { LOCK_LIMITS } from "@concord/locks";
 import type { GroupLog, LocalRows, RowStore } from "@concord/ports";
-import { tokenAuthenticator, type Authenticator } from "@concord/rpc";
+import { Channels, tokenAuthenticator, type Authenticator } from "@concord/rpc";
 import { addCommandOf, COORDINATOR_LIST } from "@concord/member-lists";
 import { foundingList, MemberLists } from "@concord/ownership";
-import { StartWaits, type Channel, type ConcordError, type Environment } from "@concord/runtime";
+import { StartWaits, type ConcordError, type Environment } from "@concord/runtime";
 import { TRANSACTION_LIMITS, type TransactionLimits } from "@concord/transactions";
 import type { TxnCoordinatorConfig } from "./config.ts";
 import { coordinatorsOf } from "./groups/coordinators.ts";
@@ -56,7 +56,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
   const settings = { ...config, followsLog, limits: { ...TRANSACTION_LIMITS, ...limits }, lockLimits: LOCK_LIMITS };
   const authenticator = tokenAuthenticator(tokensOf(config));
   const heartbeats = options.membership === undefined ? heartbeatsOf(config, environment, authenticator) : undefined;
-  const { coordinatorAt, closeChannels } = coordinatorChannels(transport);
+  const channels = new Channels(transport);
   const membership = overheard(options.membership ?? heartbeats ?? ALONE, config, options.onVerdict);
   const lists = new MemberLists({
     ...environment,
@@ -69,7 +69,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     onFailed: options.onFailed ?? ((cause) => void Promise.reject(cause)),
   });
   const space = admit === undefined ? undefined : new SpaceWatch({ ...environment, admit });
-  const peers = remotePeers(config.nodeName, config.coordinatorToken, coordinatorAt);
+  const peers = remotePeers(config.nodeName, config.coordinatorToken, channels.to);
   const groups = new Groups({
     ...environment,
     startWaits,
@@ -93,7 +93,7 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     timeoutMs: config.storageTimeoutMs,
   });
   const context = { groups, rows, peers, schema, statements: new ParsedStatements(), pageTokens: new PageTokens(checksum), ids };
-  const services = defineServices({ config, environment, coordinatorAt, ...context }, authenticator);
+  const services = defineServices({ config, environment, coordinatorAt: channels.to, ...context }, authenticator);
   return new TxnCoordinatorService({
     log,
     groups,
@@ -108,27 +108,9 @@ export function composeTxnCoordinator(config: TxnCoordinatorConfig, options: Txn
     stopIds: () => ids.stop(),
     close: () => {
       closeStores();
-      closeChannels();
+      channels.close();
     },
   });
-}
-
-/** One channel per address of another coordinator, made at the first call. */
-function coordinatorChannels(transport: Environment["transport"]): {
-  readonly coordinatorAt: (address: string) => Channel;
-  closeChannels(): void;
-} {
-  const channels = new Map<string, Channel>();
-  return {
-    coordinatorAt: (address) => {
-      const channel = channels.get(address) ?? transport.connect(address);
-      channels.set(address, channel);
-      return channel;
-    },
-    closeChannels: () => {
-      for (const channel of channels.values()) channel.close();
-    },
-  };
 }
 
 /** One coordinator alone is a member of nothing. */

@@ -109,7 +109,7 @@ export class TxnCoordinatorService implements Part<{ readonly address: string }>
     this.#state = { kind: "stopped" };
     const { clock } = this.#options.host;
     const endsAtMs = clock.monotonicMs() + drainGraceMs;
-    if (state.kind === "serving") await groups.handOver(drainGraceMs);
+    if (state.kind === "serving") await groups.units.handOver(drainGraceMs);
     const leftMs = Math.max(0, endsAtMs - clock.monotonicMs());
     if ("host" in state) await Promise.all([state.host.drain(leftMs), groups.stop(leftMs)]);
     this.#options.stalls.stop();

@@ -2,7 +2,7 @@
 import type { ConfigProcess } from "@concord/config";
 import { MemberListService, type GetListResponse } from "@concord/protos-cluster";
 import type { ListChange } from "@concord/ownership";
-import { bearer, callUnary } from "@concord/rpc";
+import { bearer, callUnary, Channels } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Clock, type Transport } from "@concord/runtime";
 import { COMMAND_CALL_TIMEOUT_MS, COMMAND_POLL_MS, COMMAND_TIMEOUT_MS } from "./limits.ts";
 import type { ListKind } from "./list-kind.ts";
@@ -94,7 +94,7 @@ export function textOfList({ version, members }: GetListResponse): string {
 /** Calls to any of the members: one that does not answer is passed over. */
 class ListCalls {
   readonly #options: ListCallOptions;
-  readonly #channels = new Map<string, Channel>();
+  readonly #channels: Channels;
   #at = 0;
   /** Named by one that passes nothing on. */
   #master: string | undefined;
@@ -102,6 +102,7 @@ class ListCalls {
 
   constructor(options: ListCallOptions) {
     this.#options = options;
+    this.#channels = new Channels(options.transport);
   }
 
   /** The answer; undefined: none now, for `problem`. Throws what no repetition helps against. */
@@ -110,7 +111,7 @@ class ListCalls {
     const address = this.#master ?? addresses[this.#at % addresses.length]!;
     this.#master = undefined;
     try {
-      return await call(this.#channelTo(address), { timeoutMs: COMMAND_CALL_TIMEOUT_MS, metadata: bearer(token) });
+      return await call(this.#channels.to(address), { timeoutMs: COMMAND_CALL_TIMEOUT_MS, metadata: bearer(token) });
     } catch (thrown) {
       const error = toConcordError(thrown);
       if (error.kind === "rejected" || error.kind === "corrupt") throw error;
@@ -122,13 +123,7 @@ class ListCalls {
   }
 
   close(): void {
-    for (const channel of this.#channels.values()) channel.close();
-  }
-
-  #channelTo(address: string): Channel {
-    const channel = this.#channels.get(address) ?? this.#options.transport.connect(address);
-    this.#channels.set(address, channel);
-    return channel;
+    this.#channels.close();
   }
 }
 

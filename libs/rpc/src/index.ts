@@ -1,4 +1,5 @@
 export { bearer, tokenAuthenticator, type Authenticator, type Caller, type Role, type RoleToken } from "./auth.ts";
+export { Channels } from "./channels.ts";
 export { fakeService, type FakeAnswers, type FakeCall, type FakeServiceOptions } from "./fake-service.ts";
 export { HEALTH_WATCHERS_MAX, healthMethods } from "./health.ts";
 export { startHost, startSharedHost, type HostOptions, type ServiceHost, type SharedHost } from "./host.ts";

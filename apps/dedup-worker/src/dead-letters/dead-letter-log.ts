@@ -1,6 +1,6 @@
 // The dead letters of a worker, or of workers that share a log, as a command reads and sends them.
 import { IngestService, OutputService, type IngestResult, type LogMessage, type MessageInit } from "@concord/protos-dedup";
-import { bearer, callUnary } from "@concord/rpc";
+import { bearer, callUnary, Channels } from "@concord/rpc";
 import { ConcordError, sleep, toConcordError, type Channel, type Clock, type Transport } from "@concord/runtime";
 import { REDRIVE_CALL_MS, REDRIVE_PAUSE_MS, REDRIVE_TRIES_MS } from "../limits.ts";
 
@@ -28,13 +28,14 @@ type CallOptions = Parameters<typeof callUnary>[3];
 
 export class DeadLetterLog {
   readonly #options: DeadLetterLogOptions;
-  readonly #channels = new Map<string, Channel>();
+  readonly #channels: Channels;
   #at = 0;
   /** Workers that claimed a partition, by partition. */
   readonly #owners = new Map<number, string>();
 
   constructor(options: DeadLetterLogOptions) {
     this.#options = options;
+    this.#channels = new Channels(options.transport);
   }
 
   async bounds(partition: number): Promise<Bounds> {
@@ -65,7 +66,7 @@ export class DeadLetterLog {
   }
 
   close(): void {
-    for (const channel of this.#channels.values()) channel.close();
+    this.#channels.close();
   }
 
   /** The answer of the owner, or of any worker; repeated for a while where none answers. Throws what no repetition helps against. */
@@ -75,7 +76,7 @@ export class DeadLetterLog {
     for (;;) {
       const owner = partition === undefined ? undefined : this.#owners.get(partition);
       try {
-        return await call(this.#channelTo(owner ?? addresses[this.#at % addresses.length]!), {
+        return await call(this.#channels.to(owner ?? addresses[this.#at % addresses.length]!), {
           timeoutMs: REDRIVE_CALL_MS,
           metadata: bearer(token),
         });
@@ -93,11 +94,5 @@ export class DeadLetterLog {
         }
       }
     }
-  }
-
-  #channelTo(address: string): Channel {
-    const channel = this.#channels.get(address) ?? this.#options.transport.connect(address);
-    this.#channels.set(address, channel);
-    return channel;
   }
 }

@@ -109,7 +109,7 @@ async function shared(): Promise<{
 
 test("[DDD4] partitions: opened while they are owned, ended when not; calls elsewhere get the owner's address", async () => {
   const { partitions, workers, own, clock } = await shared();
-  assert.deepEqual([workers.length, partitions.ready, partitions.served], [0, true, 0]);
+  assert.deepEqual([workers.length, partitions.ready, partitions.units.served], [0, true, 0]);
   const elsewhere = { code: "NOT_OWNER", applied: "no", metadata: { partition: "0", owner: "other", address: "other:1" } };
   assert.throws(() => partitions.worker(0), elsewhere);
   assert.equal(partitions.otherOwner(0), OTHER);
@@ -170,11 +170,11 @@ test("[TX17] release: calls in flight get their results first, new ones wait; re
   let releases = 0;
   const released = partitions.release(0, "other", 0).then(() => (releases += 1));
   await settle();
-  assert.deepEqual([releases, workers[0]!.stops, partitions.served], [0, 0, 1]);
+  assert.deepEqual([releases, workers[0]!.stops, partitions.units.served], [0, 0, 1]);
   assert.ok(partitions.moving(0) !== undefined, "new calls wait");
   end();
   await released;
-  assert.deepEqual([workers[0]!.stops, partitions.moving(0), partitions.served], [1, undefined, 0]);
+  assert.deepEqual([workers[0]!.stops, partitions.moving(0), partitions.units.served], [1, undefined, 0]);
   await clock.advance(UNIT_TIMES.holdMs);
   assert.equal(partitions.working(0), workers[1], "the other one, which this worker still thinks gone, had its time");
   partitions.enter(0);

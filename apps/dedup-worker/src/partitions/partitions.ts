@@ -193,25 +193,15 @@ export class Partitions {
     return Promise.all(this.#partitions.flatMap((partition) => this.#served(partition)?.statistics() ?? []));
   }
 
-  /** Another worker is about to stop (see `Units.left`). */
-  left(name: string): Promise<void> {
-    return this.#units.left(name);
-  }
-
   /** The worker `to` is to serve the partition (see `Units.release`): all that was appended here is processed before (I7). */
   release(partition: number, to: string, listVersion: number): Promise<number> {
     this.#checkPartition(partition);
     return this.#units.release(unitOf(partition), to, listVersion);
   }
 
-  /** How many partitions are open here, on their way here or on their way out. */
-  get served(): number {
-    return this.#units.served;
-  }
-
-  /** A planned stop (see `Units.handOver`). */
-  handOver(graceMs: number): Promise<void> {
-    return this.#units.handOver(graceMs);
+  /** Planned hand-over. */
+  get units(): Pick<Units<PartitionUnit>, "handOver" | "left" | "served"> {
+    return this.#units;
   }
 
   /** After the batches in flight. Never rejects. */

@@ -1,8 +1,8 @@
 // Calls of one worker to another: what belongs to a partition of that one, and planned hand-over.
 import { IngestService, WindowService, WorkerService, type Acknowledge, type IngestResult, type Message } from "@concord/protos-dedup";
-import { bearer, callUnary } from "@concord/rpc";
+import { bearer, callUnary, Channels } from "@concord/rpc";
 import type { HandOverPeers } from "@concord/ownership";
-import type { Channel, Metadata, Span, Transport } from "@concord/runtime";
+import type { Metadata, Span, Transport } from "@concord/runtime";
 import { partitionOfUnit } from "../store/worker-list.ts";
 
 export interface CallBudget {
@@ -27,10 +27,11 @@ export class WorkerPeers implements HandOverPeers {
   readonly #options: WorkerPeersOptions;
   readonly #asClient: Metadata;
   readonly #asWorker: Metadata;
-  readonly #channels = new Map<string, Channel>();
+  readonly #channels: Channels;
 
   constructor(options: WorkerPeersOptions) {
     this.#options = options;
+    this.#channels = new Channels(options.transport);
     this.#asClient = bearer(options.clientToken);
     this.#asWorker = bearer(options.workerToken);
   }
@@ -43,7 +44,7 @@ export class WorkerPeers implements HandOverPeers {
     budget: CallBudget,
   ): Promise<readonly IngestResult[]> {
     const request = { messages, acknowledge, forwarded: true, source: source ?? "" };
-    const { results } = await callUnary(this.#channel(address), IngestService.methods.Ingest, request, {
+    const { results } = await callUnary(this.#channels.to(address), IngestService.methods.Ingest, request, {
       ...budget,
       metadata: this.#metadataOf(source),
     });
@@ -53,12 +54,12 @@ export class WorkerPeers implements HandOverPeers {
   async seen(address: string, ids: readonly string[], source: string | undefined, budget: CallBudget): Promise<readonly boolean[]> {
     const request = { ids, forwarded: true, source: source ?? "" };
     const metadata = this.#metadataOf(source);
-    return (await callUnary(this.#channel(address), WindowService.methods.Seen, request, { ...budget, metadata })).seen;
+    return (await callUnary(this.#channels.to(address), WindowService.methods.Seen, request, { ...budget, metadata })).seen;
   }
 
   async leave(address: string, timeoutMs: number): Promise<void> {
     const request = { name: this.#options.nodeName };
-    await callUnary(this.#channel(address), WorkerService.methods.Leave, request, { timeoutMs, metadata: this.#asWorker });
+    await callUnary(this.#channels.to(address), WorkerService.methods.Leave, request, { timeoutMs, metadata: this.#asWorker });
   }
 
   async release(
@@ -68,28 +69,21 @@ export class WorkerPeers implements HandOverPeers {
   ): Promise<number> {
     const request = { name: this.#options.nodeName, partition: partitionOfUnit(unit), listVersion };
     const options = { timeoutMs, metadata: this.#asWorker };
-    return (await callUnary(this.#channel(address), WorkerService.methods.Release, request, options)).listVersion;
+    return (await callUnary(this.#channels.to(address), WorkerService.methods.Release, request, options)).listVersion;
   }
 
   /** How many partitions the worker at the address has. */
   async served(address: string, timeoutMs: number): Promise<number> {
     const options = { timeoutMs, metadata: this.#asWorker };
-    return (await callUnary(this.#channel(address), WorkerService.methods.GetServed, {}, options)).partitions;
+    return (await callUnary(this.#channels.to(address), WorkerService.methods.GetServed, {}, options)).partitions;
   }
 
   close(): void {
-    for (const channel of this.#channels.values()) channel.close();
-    this.#channels.clear();
+    this.#channels.close();
   }
 
   /** A worker that is too old for sources refuses calls of other workers: it would take ids of a source for ids without one. */
   #metadataOf(source: string | undefined): Metadata {
     return source === undefined && !this.#options.sourcesReserved ? this.#asClient : this.#asWorker;
-  }
-
-  #channel(address: string): Channel {
-    const known = this.#channels.get(address) ?? this.#options.transport.connect(address);
-    this.#channels.set(address, known);
-    return known;
   }
 }

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 /** Leave: another worker is about to stop; answers when this one serves what falls to it. */
 export function leaveHandler({ partitions }: Context): Handler<WorkerService, "Leave"> {
   return async ({ name }) => {
-    await partitions().left(name);
+    await partitions().units.left(name);
     return {};
   };
 }
@@ -17,5 +17,5 @@ export function releaseHandler({ partitions }: Context): Handler<WorkerService, 
 
 /** GetServed: how many partitions this worker has. */
 export function getServedHandler({ partitions }: Context): Handler<WorkerService, "GetServed"> {
-  return () => ({ partitions: partitions().served });
+  return () => ({ partitions: partitions().units.served });
 }

@@ -13,7 +13,7 @@ export function workerListMethods({ list, partitions, peers }: Context): ReturnT
     change: async (change) => {
       const { lists, owners, stored } = list();
       assert(stored !== undefined, "a list that changes is stored");
-      const own = partitions();
+      const own = partitions().units;
       const servesNothing = async ({ name, address }: ListedMember): Promise<boolean> =>
         (name === owners.self ? own.served : await peers.served(address, LIST_TIMEOUT_MS)) === 0;
       const options = { lists, owners, placesMax: WORKERS_MAX, servesNothing };

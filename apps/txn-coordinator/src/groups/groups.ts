@@ -119,6 +119,11 @@ export class Groups {
     return this.#options.lists;
   }
 
+  /** Planned hand-over. */
+  get units(): Pick<Units<GroupUnit>, "handOver" | "left" | "release"> {
+    return this.#units;
+  }
+
   get owners(): Owners {
     return this.#owners;
   }
@@ -263,21 +268,6 @@ export class Groups {
       });
     }
     return session.id;
-  }
-
-  /** Another coordinator is about to stop (see `Units.left`). */
-  left(name: string): Promise<void> {
-    return this.#units.left(name);
-  }
-
-  /** The coordinator `to` is to serve the group (see `Units.release`). */
-  release(id: string, to: string, listVersion: number): Promise<number> {
-    return this.#units.release(id, to, listVersion);
-  }
-
-  /** A planned stop (see `Units.handOver`): this node's replica is there for the takeovers. */
-  handOver(graceMs: number): Promise<void> {
-    return this.#units.handOver(graceMs);
   }
 
   /** Aborts what is open, finishes and applies what is committing; after `graceMs` whatever is left is cut. Then the others find this one gone. */

@@ -5,7 +5,7 @@ import type { Context } from "../context.ts";
 /** Leave: another coordinator is about to stop (TX17); answers when this one serves what falls to it. */
 export function leaveHandler(coordinator: Context): Handler<CoordinatorService, "Leave"> {
   return async ({ name }) => {
-    await coordinator.groups.left(name);
+    await coordinator.groups.units.left(name);
     return {};
   };
 }
@@ -13,6 +13,6 @@ export function leaveHandler(coordinator: Context): Handler<CoordinatorService, 
 /** Release: another coordinator is to serve the group; answers when this one does not any more. */
 export function releaseHandler(coordinator: Context): Handler<CoordinatorService, "Release"> {
   return async ({ name, group, listVersion }) => {
-    return { listVersion: await coordinator.groups.release(group, name, listVersion) };
+    return { listVersion: await coordinator.groups.units.release(group, name, listVersion) };
   };
 }
