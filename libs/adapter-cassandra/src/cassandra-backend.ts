@@ -95,7 +95,7 @@ export class CassandraBackend implements StorageBackend {
     const { environment, keyspace } = this.#options;
     const { clock, log, metrics, startWaits = new StartWaits(environment) } = environment;
     const session = await this.#connect(startWaits, signal);
-    const checked = new CheckedNodes({ session, clock, log, metrics, onFailed: this.#options.onFailed });
+    const checked = new CheckedNodes({ session, clock, tasks: environment.tasks, log, metrics, onFailed: this.#options.onFailed });
     const checkedKeyspace = new CheckedKeyspace({ session, keyspace, clock, tasks: environment.tasks, log, metrics });
     try {
       await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal });

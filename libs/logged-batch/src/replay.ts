@@ -5,13 +5,16 @@ import { decodeMutation } from "@concord/rows";
 import {
   assert,
   ConcordError,
+  every,
   silentLog,
   silentMetrics,
   sleep,
+  Task,
   toConcordError,
   type Checksum,
   type Log,
   type Metrics,
+  type Tasks,
   type TimeId,
   type Timer,
 } from "@concord/runtime";
@@ -40,6 +43,7 @@ export interface BatchReplayOptions {
   readonly intervalMs: number;
   /** The smallest gc_grace of the tables concerned. */
   readonly gcGraceMs?: number;
+  readonly tasks?: Tasks | undefined;
   readonly log?: Log;
   readonly metrics?: Metrics;
 }
@@ -57,7 +61,8 @@ export class BatchReplay {
   readonly #log: Log;
   readonly #metrics: Metrics;
   readonly #openedAtMs: number;
-  #timer: Timer | undefined;
+  readonly #task: Task;
+  #isStarted = false;
   #run: Promise<ReplayCount> | undefined;
   /** Nodes that a majority has lost, and since when (monotonic). */
   readonly #lost = new Map<string, number>();
@@ -74,20 +79,29 @@ export class BatchReplay {
     this.#log = options.log ?? silentLog;
     this.#metrics = options.metrics ?? silentMetrics;
     this.#openedAtMs = options.ring.clock.monotonicMs();
+    this.#task = new Task({
+      clock: options.ring.clock,
+      tasks: options.tasks,
+      name: "storage: replay of batches",
+      ...every(options.intervalMs, () => this.runOnce()),
+      failed: (error) => this.#failed(error),
+      progress: () => ({ pending: options.batchLog.size }),
+    });
   }
 
   /** From now on a run at each interval; the first one at once, for what a crash of this node left. */
   start(): void {
-    assert(this.#timer === undefined, "runs follow each other");
-    this.#schedule(0);
+    assert(!this.#isStarted, "runs follow each other");
+    this.#isStarted = true;
+    this.#task.start();
   }
 
   /** No further run begins; resolves when the one in progress has ended, after three write timeouts at the latest. */
   async stop(): Promise<void> {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    this.#isStarted = false;
     for (const timer of this.#extra) timer.cancel();
     this.#extra.clear();
+    await this.#task.stop();
     await this.#settled();
   }
 
@@ -100,7 +114,7 @@ export class BatchReplay {
     if (node === this.#ring.self || isLost === this.#lost.has(node)) return;
     if (isLost) this.#lost.set(node, this.#ring.clock.monotonicMs());
     else this.#lost.delete(node);
-    if (this.#timer === undefined) return;
+    if (!this.#isStarted) return;
     this.#runAfter(0);
     if (isLost) this.#runAgain(node, LOST_TURN_MS);
   }
@@ -111,7 +125,7 @@ export class BatchReplay {
    */
   #runAgain(node: string, delayMs: number): void {
     this.#runAfter(delayMs, () => {
-      const isOver = this.#timer === undefined || !this.#lost.has(node) || 2 * delayMs > this.#options.intervalMs;
+      const isOver = !this.#isStarted || !this.#lost.has(node) || 2 * delayMs > this.#options.intervalMs;
       if (!isOver) this.#runAgain(node, 2 * delayMs);
     });
   }
@@ -218,22 +232,14 @@ export class BatchReplay {
       // A run in progress may have passed what is an orphan since.
       void this.#settled()
         .then(() => this.runOnce())
-        .catch((thrown: unknown) => this.#log.error("batch replay failed", { reason: toConcordError(thrown).message }))
+        .catch((thrown: unknown) => this.#failed(toConcordError(thrown)))
         .finally(then);
     });
     this.#extra.add(timer);
   }
 
-  #schedule(delayMs: number): void {
-    this.#timer = this.#ring.clock.setTimer(delayMs, () => {
-      const again = (): void => {
-        if (this.#timer !== undefined) this.#schedule(this.#options.intervalMs);
-      };
-      this.runOnce().then(again, (thrown: unknown) => {
-        this.#log.error("batch replay failed", { reason: toConcordError(thrown).message });
-        again();
-      });
-    });
+  #failed({ message }: ConcordError): void {
+    this.#log.error("batch replay failed", { reason: message });
   }
 
   /** The run in progress has ended, however. */

@@ -42,13 +42,7 @@ const SEEDS: readonly Seed[] = [
     EXECUTE,
   ],
   ["a batch runs once at a time (LB4)", "batch-runs", '      if (known.state.kind !== "failed") return known.state.result;\n', "", EXECUTE],
-  [
-    "runs follow each other",
-    "replay",
-    "#timer: Timer | undefined;\n  #run:",
-    "#timer: Timer | undefined = { cancel: () => undefined };\n  #run:",
-    REPLAY,
-  ],
+  ["runs follow each other", "replay", "  #isStarted = false;\n", "  #isStarted = true;\n", REPLAY],
   [
     "only nodes of the ring confirm",
     "replay",

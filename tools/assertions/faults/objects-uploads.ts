@@ -36,13 +36,6 @@ const SEEDS: readonly Seed[] = [
     "reservation/reservation",
   ],
   [
-    "the row of an epoch says that its gateway lives as long as it is open",
-    "reservation/gateway-epoch",
-    '          if (this.#state === "open") this.#scheduleHeartbeat();\n',
-    "          this.#scheduleHeartbeat();\n",
-    "reservation/reservation",
-  ],
-  [
     "OGD3: the row of an epoch is at its number",
     "reservation/epoch-row",
     "  const key = epochKey(row.epoch);\n",

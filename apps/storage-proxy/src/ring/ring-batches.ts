@@ -69,7 +69,7 @@ export async function openBatches(options: RingBatchesOptions): Promise<RingBatc
   const executor = new BatchExecutor({ ring, batchLog, checksum, drawTimestampUs, forgotten: options.forgotten, log, metrics });
   const graceMs = config.batchGraceMs ?? 2 * config.writeTimeoutMs;
   const intervalMs = config.batchReplayIntervalMs;
-  const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs, log, metrics });
+  const replay = new BatchReplay({ ring, batchLog, runner: engine, checksum, graceMs, intervalMs, tasks: environment.tasks, log, metrics });
   const localRows = new DecidedRows({
     rows: options.localRows,
     batchLog,

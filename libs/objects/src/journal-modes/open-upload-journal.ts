@@ -1,6 +1,6 @@
 import type { Journal } from "@concord/journal";
 import type { Oid } from "@concord/ports";
-import { assert, ConcordError, toConcordError, type Timer } from "@concord/runtime";
+import { assert, ConcordError, every, Task, toConcordError } from "@concord/runtime";
 import type { GatewayEpoch, EpochOptions } from "../reservation/gateway-epoch.ts";
 import type { JournalMode, NewDelete, NewBlob, BlobName, Resolution, UploadJournal } from "../upload-journal.ts";
 import { EpochKeeper } from "./epoch-keeper.ts";
@@ -44,7 +44,7 @@ export class GatewayJournal implements UploadJournal {
   readonly #epochs: EpochKeeper;
   readonly #transactions: UnresolvedTransactions;
   readonly #appending = new Set<Promise<unknown>>();
-  #timer: Timer | undefined;
+  readonly #checkpoints: Task;
   #checkpointing: Promise<void> | undefined;
   #checkpointedAt: bigint | undefined;
 
@@ -55,7 +55,15 @@ export class GatewayJournal implements UploadJournal {
     this.#journal = options.journal;
     this.#epochs = epochs;
     this.#transactions = transactions;
-    this.#scheduleCheckpoint();
+    const { checkpointIntervalMs = CHECKPOINT_INTERVAL_MS } = options;
+    this.#checkpoints = new Task({
+      ...options,
+      name: "objects: checkpoints of the upload journal",
+      firstAfterMs: checkpointIntervalMs,
+      ...every(checkpointIntervalMs, () => this.checkpoint()),
+      failed: (error) => this.#warn("no checkpoint", error),
+    });
+    this.#checkpoints.start();
   }
 
   /** The epoch that names are taken from now. */
@@ -153,9 +161,9 @@ export class GatewayJournal implements UploadJournal {
 
   /** After the last upload has ended. */
   async stop(): Promise<void> {
-    this.#timer?.cancel();
-    this.#timer = undefined;
+    const checkpointed = this.#checkpoints.stop();
     await this.#epochs.stop();
+    await checkpointed;
     await Promise.allSettled(this.#appending);
     await this.checkpoint().catch((thrown: unknown) => this.#warn("no last checkpoint", thrown));
   }
@@ -196,17 +204,6 @@ export class GatewayJournal implements UploadJournal {
     const append = this.#append(encodeRecord(record)).catch((thrown: unknown) => this.#warn("an end record was not written", thrown));
     this.#appending.add(append);
     void append.finally(() => this.#appending.delete(append));
-  }
-
-  #scheduleCheckpoint(): void {
-    const intervalMs = this.#options.checkpointIntervalMs ?? CHECKPOINT_INTERVAL_MS;
-    this.#timer = this.#options.clock.setTimer(intervalMs, () => {
-      void this.checkpoint()
-        .catch((thrown: unknown) => this.#warn("no checkpoint", thrown))
-        .finally(() => {
-          if (this.#timer !== undefined) this.#scheduleCheckpoint();
-        });
-    });
   }
 
   #warn(what: string, thrown: unknown): void {

@@ -1,5 +1,5 @@
 import { oidOf, parseOid, type Oid } from "@concord/ports";
-import { assert, ConcordError, sleep, toConcordError, type Log, type Metrics, type Timer } from "@concord/runtime";
+import { assert, ConcordError, every, sleep, Task, toConcordError, type Log, type Metrics, type Tasks, type Timer } from "@concord/runtime";
 import { acquireEpoch, putEpoch, readEpoch, type EpochStores, type HeldEpoch } from "./epoch-row.ts";
 import {
   BLOCK_FETCH_SHARE,
@@ -25,6 +25,7 @@ export interface EpochOptions extends EpochStores {
   /** Names of one block: BLOCK_NAMES when not given. */
   readonly blockNames?: number;
   readonly heartbeatMs?: number;
+  readonly tasks?: Tasks | undefined;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly failpoint: (name: string) => void;
@@ -65,7 +66,7 @@ export class GatewayEpoch {
   /** Writes of the row go one at a time. */
   #rowWrite: Promise<unknown> = Promise.resolve();
   #fetching: Promise<void> | undefined;
-  #heartbeat: Timer | undefined;
+  readonly #heartbeat: Task;
 
   constructor(options: EpochOptions, held: HeldEpoch) {
     assert(!held.row.closed, "OGD3: names are taken from an epoch that is open");
@@ -74,7 +75,16 @@ export class GatewayEpoch {
     this.#held = held;
     this.epoch = held.row.epoch;
     this.#names.add({ from: 0, to: options.names.kind === "free" ? 2 ** 48 - 1 : held.row.reservedTo });
-    this.#scheduleHeartbeat();
+    const { heartbeatMs = EPOCH_HEARTBEAT_MS } = options;
+    this.#heartbeat = new Task({
+      ...options,
+      name: `objects: heartbeat of epoch ${this.epoch}`,
+      firstAfterMs: heartbeatMs,
+      ...every(heartbeatMs, () => this.beat()),
+      failed: ({ message }) => options.log.warn("the epoch's row could not be written", { epoch: this.epoch, reason: message }),
+      progress: () => ({ unresolvedNames: this.#names.unresolvedCount }),
+    });
+    this.#heartbeat.start();
   }
 
   get state(): EpochState {
@@ -169,7 +179,7 @@ export class GatewayEpoch {
 
   #end(cause: ConcordError): void {
     this.#stopping.abort();
-    this.#heartbeat?.cancel();
+    void this.#heartbeat.stop();
     for (const taker of this.#takers) this.#refuse(taker, cause);
     assert(this.#takers.size === 0, "no upload waits for a name of an epoch that ended");
   }
@@ -263,19 +273,6 @@ export class GatewayEpoch {
     const turn = this.#rowWrite.then(write);
     this.#rowWrite = turn.catch(() => undefined);
     return turn;
-  }
-
-  #scheduleHeartbeat(): void {
-    assert(this.#state === "open", "the row of an epoch says that its gateway lives as long as it is open");
-    this.#heartbeat = this.#options.clock.setTimer(this.#options.heartbeatMs ?? EPOCH_HEARTBEAT_MS, () => {
-      this.beat()
-        .catch((thrown: unknown) => {
-          this.#options.log.warn("the epoch's row could not be written", { epoch: this.epoch, reason: toConcordError(thrown).message });
-        })
-        .finally(() => {
-          if (this.#state === "open") this.#scheduleHeartbeat();
-        });
-    });
   }
 
   #assertOpen(): void {
