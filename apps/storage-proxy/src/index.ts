@@ -7,3 +7,4 @@ export type { StorageProxyService } from "./service.ts";
 export { contractsOf as storageProxyContracts } from "./rpc/services.ts";
 export { copiesBeforeServing } from "./ring/formation/marker.ts";
 export { SHORT_LIVED } from "./ring/open-ring.ts";
+export { admittingRows } from "./ring/suspect-rows.ts";

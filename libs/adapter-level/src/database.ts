@@ -42,7 +42,7 @@ const PAGE_ENTRIES_MAX = 16_384;
 const CALL_ENTRIES_MAX = 1_000;
 
 /** No user of the store has it. Written and deleted in one batch, so it never shows. */
-const FIRST_KEY = Uint8Array.of(0);
+export const FIRST_KEY = Uint8Array.of(0);
 /** Least digits of a file's number in its name. */
 const NUMBER_DIGITS = 6;
 /** Key below every key of a table: the range from it to it holds nothing. */

@@ -1,6 +1,8 @@
 import { compareBytes } from "@concord/codec";
 import type { SuspectRange } from "@concord/ports";
+import { assert } from "@concord/runtime";
 import { FOOTER_BYTES, isBlockSound, isSound, readIndex, TRAILER_BYTES, type DataBlock, type Index } from "./check-tables.ts";
+import { FIRST_KEY } from "./database.ts";
 import { withoutFilters } from "./leave-out-filters.ts";
 import type { ListedTable } from "./manifest-tables.ts";
 import { emptyTable, writeEmptyBlock } from "./write-table.ts";
@@ -36,7 +38,11 @@ export function withoutBlocks(table: Buffer, listed: ListedTable): WithoutBlocks
 
 function withoutAll({ bytes, smallest, largest }: ListedTable): WithoutBlocks | undefined {
   const content = emptyTable(bytes);
-  return content && { content, ranges: [{ from: userKey(smallest), to: after(userKey(largest)) }] };
+  assert(
+    content === undefined || (content.length === bytes && isSound(content)),
+    "I11: what is left of a table is sound, and as long as it was",
+  );
+  return content && { content, ranges: [{ from: firstOf(smallest), to: after(userKey(largest)) }] };
 }
 
 /**
@@ -62,7 +68,13 @@ function wholeIndex(table: Buffer, { bytes }: ListedTable): Index | undefined {
 function rangeOf(before: DataBlock | undefined, { upTo }: DataBlock, { smallest, largest }: ListedTable): SuspectRange {
   const end = endOf(upTo);
   const last = after(userKey(largest));
-  return { from: before === undefined ? userKey(smallest) : endOf(before.upTo), to: compareBytes(end, last) < 0 ? end : last };
+  return { from: before === undefined ? firstOf(smallest) : endOf(before.upTo), to: compareBytes(end, last) < 0 ? end : last };
+}
+
+/** The smallest key of a table that a user of the store may have: most tables begin with one that none has. */
+function firstOf(smallest: Buffer): Uint8Array {
+  const key = userKey(smallest);
+  return compareBytes(key, FIRST_KEY) === 0 ? after(key) : key;
 }
 
 /** The first key behind a block, by its index key. */

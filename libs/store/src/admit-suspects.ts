@@ -1,6 +1,6 @@
 import { openJournal, type Journal } from "@concord/journal";
 import type { SuspectRange } from "@concord/ports";
-import type { Disk } from "@concord/runtime";
+import { assert, type Disk } from "@concord/runtime";
 import { readCheckpoint, writeCheckpoint, type Checkpoint } from "./checkpoint-file.ts";
 import { damaged, describeDifference } from "./damage.ts";
 import { KeyFilter } from "./key-filter.ts";
@@ -9,7 +9,7 @@ import { RangeSums, type RangeSum } from "./range-sums.ts";
 import { newestIntent } from "./remake-checkpoint.ts";
 import { replay } from "./replay.ts";
 import { scanAll } from "./scan-sums.ts";
-import { describeSuspects, namespacesOf, shortened, unionOf } from "./suspect-ranges.ts";
+import { covers, describeSuspects, namespacesOf, shortened, unionOf } from "./suspect-ranges.ts";
 
 /**
  * Makes it durable that keys in `found` are suspect, whose newest values may have been in blocks that are left out of `options.backing`: a checkpoint that names
@@ -39,6 +39,7 @@ export async function admitSuspects(
     const suspects = shortened(unionOf(checkpoint.suspects, ranges));
     if (suspects === undefined) throw damaged(folder, "the bounds of its damage are longer than a checkpoint file has space for");
     requireWithin(namespaces, suspects, folder);
+    assert(covers(suspects, [...checkpoint.suspects, ...found]), "I11: every key that was found suspect, now or before, stays so");
     failpoint("store:suspects-counted");
     // Checkpoints that did not end count as ended: whichever value they left is counted. Keys that were deleted may be there again: no note of keys holds.
     const newest = await newestIntent(journal);

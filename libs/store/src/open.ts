@@ -53,6 +53,8 @@ export interface VerifiedStore {
   readonly journalled: number;
   /** The journal's newest write is torn: the next opening cuts it off. */
   readonly isCut: boolean;
+  /** Keys whose reads are refused. */
+  readonly suspects: readonly SuspectRange[];
 }
 
 /**
@@ -60,9 +62,9 @@ export interface VerifiedStore {
  * a torn end among it, so `disk` is one that forgets. CORRUPT_DATA: as `openStore`. `backing` stays open.
  */
 export async function verifyStore(options: StoreOptions): Promise<VerifiedStore> {
-  const { journal, sums, table, isCut } = await readState(options, "thorough");
+  const { journal, checkpoint, sums, table, isCut } = await readState(options, "thorough");
   await journal.close();
-  return { values: countOf(sums.list()), journalled: table.size, isCut };
+  return { values: countOf(sums.list()), journalled: table.size, isCut, suspects: checkpoint.suspects };
 }
 
 interface State extends Replayed, Contents {

@@ -1,6 +1,6 @@
 import { compareBytes } from "@concord/codec";
 import type { KeyRange, KeyValueEntry, KeyValueOperation, SuspectKeys, SuspectRange } from "@concord/ports";
-import type { ConcordError } from "@concord/runtime";
+import { assert, type ConcordError } from "@concord/runtime";
 import { CLEARED_PAGE } from "./limits.ts";
 import { keyAfter } from "./merge-range.ts";
 import { suspectAmong, suspectRefusal, suspectWithin } from "./suspect-ranges.ts";
@@ -53,6 +53,8 @@ export class StoreSuspects implements SuspectKeys {
   async clear(): Promise<void> {
     for (const { from, to } of this.#ranges) {
       for (let next: Uint8Array | undefined = from; next !== undefined;) next = await this.#deletePage({ from: next, to, ...CLEARED_PAGE });
+      const left = await this.#context.page({ from, to, limit: 1 });
+      assert(left.length === 0, "I11: nothing of before is left in a range that is cleared");
     }
     this.#isCleared = true;
   }

@@ -37,6 +37,13 @@ export function unionOf(left: readonly SuspectRange[], right: readonly SuspectRa
   return union;
 }
 
+/** Whether each key of `parts` lies in one of `ranges`. */
+export function covers(ranges: readonly SuspectRange[], parts: readonly SuspectRange[]): boolean {
+  const isWithin = (part: SuspectRange): boolean =>
+    ranges.some(({ from, to }) => compareBytes(from, part.from) <= 0 && compareBytes(part.to, to) <= 0);
+  return parts.every((part) => compareBytes(part.from, part.to) >= 0 || isWithin(part));
+}
+
 /** First bytes of keys that lie in `ranges`, ascending. */
 export function namespacesOf(ranges: readonly SuspectRange[]): Uint8Array {
   const namespaces = new Set<number>();

@@ -6,6 +6,7 @@ import { OBJECTS_ROWS_FAULTS } from "./objects-rows.ts";
 import { OBJECTS_FAULTS } from "./objects.ts";
 import { OBJECTS_PASSES_FAULTS } from "./objects-passes.ts";
 import { OBJECTS_UPLOADS_FAULTS } from "./objects-uploads.ts";
+import { STORE_FAULTS } from "./store.ts";
 import { TRANSACTIONS_FAULTS } from "./transactions.ts";
 
 export const ASSERTION_FAULTS: readonly AssertionFault[] = [
@@ -16,5 +17,6 @@ export const ASSERTION_FAULTS: readonly AssertionFault[] = [
   ...OBJECTS_ROWS_FAULTS,
   ...OBJECTS_PASSES_FAULTS,
   ...OBJECTS_UPLOADS_FAULTS,
+  ...STORE_FAULTS,
   ...TRANSACTIONS_FAULTS,
 ];

@@ -2,12 +2,12 @@ import { existsSync, readdirSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { MENDED_SUFFIX } from "@concord/adapter-embedded-log";
 import { checkClosedBelow } from "@concord/adapter-filesystem";
-import { damagedTables, openLevel } from "@concord/adapter-level";
+import { damagedTables, openLevel, suspectRangesIn } from "@concord/adapter-level";
 import { nodeChecksum, nodeClock, nodeDescriptors, nodeDisk, nodeRandom, overlayDisk } from "@concord/adapter-node-runtime";
 import { openJournal } from "@concord/journal";
 import type { BackingStore } from "@concord/ports";
 import { ConcordError, silentLog } from "@concord/runtime";
-import { verifyStore, type StoreOptions } from "@concord/store";
+import { describeSuspects, verifyStore, type StoreOptions } from "@concord/store";
 import { checkBlobs } from "./check-blobs.ts";
 import type { Damage, Holding, Print } from "./damage.ts";
 import { findStores, LEVEL_FILES } from "./find-stores.ts";
@@ -72,19 +72,29 @@ async function openStoreIn(folder: string): Promise<BackingStore | ConcordError>
 async function checkLevel(where: string, found: BackingStore | ConcordError, print: Print): Promise<readonly Damage[]> {
   const holding = holdingOf(where);
   const damage = (await damagedTables(where)).map((what): Damage => ({ where, holding, what }));
-  if (found instanceof ConcordError) return [{ where, holding, what: found.message }, ...damage];
+  if (found instanceof ConcordError) return [{ where, holding, what: found.message }, ...damage, ...(await suspectsIn(where, holding))];
   if (isStore(where)) return [...damage, ...(await checkStore(where, holding, found, print))];
   if (damage.length === 0) print("tables as they were written");
   return damage;
 }
 
+/** What was in damaged blocks. */
+async function suspectsIn(where: string, holding: Holding): Promise<readonly Damage[]> {
+  const ranges = (await suspectRangesIn(where)) ?? [];
+  return ranges.map((range) => ({ where, holding, what: `${describeSuspects(range)} were, or some of them, in a damaged block` }));
+}
+
 async function checkStore(where: string, holding: Holding, backing: BackingStore, print: Print): Promise<readonly Damage[]> {
   const disk = overlayDisk(nodeDisk(dirname(where)));
   try {
-    const { values, journalled, isCut } = await verifyStore(storeOptions(where, backing, disk));
+    const { values, journalled, isCut, suspects } = await verifyStore(storeOptions(where, backing, disk));
     print(`${values} values as the checkpoint says, ${journalled} keys in the journal over them`);
     if (isCut) print(`the journal's newest write is torn, as after a power cut: the next start cuts it off and says so`);
-    return [];
+    return suspects.map((range) => ({
+      where,
+      holding,
+      what: `${describeSuspects(range)} are refused: any may be older than it was, or deleted`,
+    }));
   } catch (thrown) {
     if (!(thrown instanceof ConcordError)) throw thrown;
     return [{ where, holding, what: thrown.message }];

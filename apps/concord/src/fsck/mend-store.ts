@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { openLevel, remakeLevel } from "@concord/adapter-level";
 import { nodeDescriptors, nodeDisk, overlayDisk } from "@concord/adapter-node-runtime";
 import { ConcordError, type Disk } from "@concord/runtime";
-import { hasCheckpoint, remakeCheckpoint, verifyStore } from "@concord/store";
+import { describeSuspects, hasCheckpoint, remakeCheckpoint, verifyStore } from "@concord/store";
 import { storeOptions } from "./inspect.ts";
 import { sync, type Quarantine } from "./quarantine.ts";
 
@@ -26,7 +26,14 @@ export async function tryMend(where: string, scratch: string): Promise<StoreMend
   for (const name of await contentOf(where)) await copyFile(join(where, name), join(scratch, name));
   try {
     await remakeLevel(scratch);
-    return await lookAt(where, scratch, async (options) => ({ kind: "proven", values: (await verifyStore(options)).values }));
+    return await lookAt(where, scratch, async (options) => {
+      const { values, suspects } = await verifyStore(options);
+      if (suspects.length === 0) return { kind: "proven", values };
+      return {
+        kind: "none",
+        reason: `${suspects.map(describeSuspects).join(", ")} are refused, and nothing here proves which of them are the newest`,
+      };
+    });
   } catch (thrown) {
     if (!(thrown instanceof ConcordError)) throw thrown;
     return { kind: "none", reason: thrown.message };

@@ -22,7 +22,7 @@ const PROJECTS: Readonly<Record<RowService, readonly string[]>> = {
 /** First, so that short runs come to them; a takeover has entries to finish only behind a death in a commit. */
 const FIRST: readonly string[] = ["txn:after-append", "txn:taking-over", "txn:taken-over", "txn:after-apply"];
 /** Of the first start, of failed syncs, or of segments that are larger than a cycle's writes. */
-const NOT_ON_THE_WAY = /^(store:migrating|journal:(segment-.*|snapshot-written))$/;
+const NOT_ON_THE_WAY = /^(store:(migrating|suspects-.*)|journal:(segment-.*|snapshot-written))$/;
 /** Passed once: with the first checkpoint of a life, or by a takeover before it serves. */
 const ONCE = /^(store:(intended|rows-written|flushed|checkpointed|trimmed)|txn:(taking-over|taken-over))$/;
 /** Passings of a start, and of the load. */
