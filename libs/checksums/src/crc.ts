@@ -23,10 +23,23 @@ const INITIAL_STATE = wasm.save();
 const STATE_PREFIX_BYTES = 4;
 assert(INITIAL_STATE.length === STATE_PREFIX_BYTES + 8, "the CRC-64 state is 4 + 8 bytes");
 
-/** CRC-64/NVME, unsigned; with `previous` it goes on from earlier bytes. */
-export function crc64nvme(bytes: Uint8Array, previous = 0n): bigint {
-  const state = INITIAL_STATE.slice();
-  new DataView(state.buffer).setBigUint64(STATE_PREFIX_BYTES, previous, true);
-  const after = wasm.load(state).update(bytes).save();
-  return new DataView(after.buffer).getBigUint64(STATE_PREFIX_BYTES, true);
+/** CRC-64/NVME while bytes pass. Its value stays in the form in which the WASM takes it: numbers of 64 bits cost more than a short chunk. */
+export class Crc64Nvme {
+  #state = INITIAL_STATE;
+
+  update(bytes: Uint8Array): void {
+    this.#state = wasm.load(this.#state).update(bytes).save();
+  }
+
+  /** Big-endian. */
+  digest(): Uint8Array {
+    return this.#state.slice(STATE_PREFIX_BYTES).reverse();
+  }
+}
+
+/** CRC-64/NVME, unsigned. */
+export function crc64nvme(bytes: Uint8Array): bigint {
+  const crc = new Crc64Nvme();
+  crc.update(bytes);
+  return new DataView(crc.digest().buffer).getBigUint64(0);
 }

@@ -1,5 +1,5 @@
 import { unreachable } from "@concord/runtime";
-import { crc32, crc32c, crc64nvme } from "./crc.ts";
+import { crc32, crc32c, Crc64Nvme } from "./crc.ts";
 
 export type CrcAlgorithm = "CRC32" | "CRC32C" | "CRC64NVME";
 
@@ -17,7 +17,7 @@ export function crcStream(algorithm: CrcAlgorithm): CrcStream {
     case "CRC32C":
       return narrowStream(crc32c);
     case "CRC64NVME":
-      return wideStream();
+      return new Crc64Nvme();
     default:
       return unreachable(algorithm);
   }
@@ -28,19 +28,8 @@ function narrowStream(checksum: typeof crc32): CrcStream {
   return { update: (bytes) => void (value = checksum(bytes, value)), digest: () => narrowBytes(value) };
 }
 
-function wideStream(): CrcStream {
-  let value = 0n;
-  return { update: (bytes) => void (value = crc64nvme(bytes, value)), digest: () => wideBytes(value) };
-}
-
 function narrowBytes(value: number): Uint8Array {
   const bytes = new Uint8Array(4);
   new DataView(bytes.buffer).setUint32(0, value);
-  return bytes;
-}
-
-function wideBytes(value: bigint): Uint8Array {
-  const bytes = new Uint8Array(8);
-  new DataView(bytes.buffer).setBigUint64(0, value);
   return bytes;
 }
