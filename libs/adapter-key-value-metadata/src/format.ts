@@ -30,7 +30,7 @@ export function joined(prefix: Uint8Array, key: Uint8Array): Uint8Array {
 }
 
 export function encodeRow({ version, value }: MetadataRow, checksum: Checksum): Uint8Array {
-  const body = new ByteWriter(value.length + 16).i64(version.commit).i64(version.guid).raw(value).finish();
+  const body = new ByteWriter(value.length + 16).i64(version.commit).i64(version.guid).raw(value);
   return sealRecord(FORMAT_VERSION, body, checksum);
 }
 
@@ -44,7 +44,7 @@ export function decodeRow(key: Uint8Array, bytes: Uint8Array, checksum: Checksum
 export function encodeCounters(counters: readonly bigint[], checksum: Checksum): Uint8Array {
   const writer = new ByteWriter().varint(counters.length);
   for (const counter of counters) writer.i64(counter);
-  return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(FORMAT_VERSION, writer, checksum);
 }
 
 /** CORRUPT_DATA. Absent counters are none. */

@@ -4,7 +4,7 @@ const encoder = new TextEncoder();
 
 /** Buffers of finished writers, for the next ones: allocating and clearing one costs more than a small record's encoding. */
 const POOL_BUFFERS_MAX = 16;
-const POOL_BUFFER_BYTES = 4096;
+const POOL_BUFFER_BYTES = 8192;
 interface Scratch {
   readonly bytes: Uint8Array;
   readonly view: DataView;
@@ -158,8 +158,13 @@ export class ByteWriter {
    * as long as one of its parts: what is kept for long is copied.
    */
   finish(): Uint8Array {
-    const written =
-      this.#length > SLAB_RECORD_BYTES_MAX ? this.#bytes.slice(0, this.#length) : inSlab(this.#bytes.subarray(0, this.#length));
+    return this.finishBehind(0);
+  }
+
+  /** As `finish`, behind so many bytes which are the caller's to write. */
+  finishBehind(headBytes: number): Uint8Array {
+    const written = memoryOf(headBytes + this.#length);
+    written.set(this.#bytes.subarray(0, this.#length), headBytes);
     this.#release();
     return written;
   }
@@ -181,14 +186,14 @@ export class ByteWriter {
   }
 }
 
-function inSlab(bytes: Uint8Array): Uint8Array {
-  if (slabUsed + bytes.length > SLAB_BYTES) {
+function memoryOf(length: number): Uint8Array {
+  if (length > SLAB_RECORD_BYTES_MAX) return new Uint8Array(length);
+  if (slabUsed + length > SLAB_BYTES) {
     slab = new Uint8Array(SLAB_BYTES);
     slabUsed = 0;
   }
   const from = slabUsed;
-  slabUsed += bytes.length;
-  slab.set(bytes, from);
+  slabUsed += length;
   return slab.subarray(from, slabUsed);
 }
 

@@ -213,6 +213,17 @@ test("writer: short records share memory, and none is written again: each stays 
   assert.equal(long.buffer.byteLength, 10_000);
 });
 
+test("sealed: what a writer has is sealed as its bytes are, short or long, and the writer is finished", () => {
+  for (const length of [0, 1, 2_043, 2_044, 8_192, 10_000]) {
+    const body = new Uint8Array(length).map((_, at) => at);
+    const writer = new ByteWriter().raw(body);
+    const record = sealRecord(1, writer, checksum);
+    assert.deepEqual(record, sealRecord(1, body, checksum), `${length} bytes`);
+    assert.deepEqual(Uint8Array.from(openRecord(record, 1, checksum).body), body);
+    assert.throws(() => writer.u8(1), /finished writer/);
+  }
+});
+
 test("keyText: a unit per byte, whatever the array lies in; texts compare as the bytes do", () => {
   const key = fc.uint8Array({ maxLength: 80 });
   fc.assert(

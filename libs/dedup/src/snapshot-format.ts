@@ -84,7 +84,7 @@ export function encodeSnapshot(snapshot: Snapshot, checksum: Checksum): Uint8Arr
     writeRange(writer, segment);
     for (const blob of segment.blobs) writer.hex(blob.slice(BLOB_PREFIX.length));
   }
-  return sealRecord(SNAPSHOT_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(SNAPSHOT_FORMAT_VERSION, writer, checksum);
 }
 
 /** CORRUPT_DATA when it is not a snapshot, or says what none of ours does. */

@@ -66,7 +66,7 @@ export function encodeManifest(manifest: Manifest, checksum: Checksum): Uint8Arr
   }
   writer.varint(manifest.quarantined.length);
   for (const name of manifest.quarantined) writer.text(name);
-  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(WINDOW_FORMAT_VERSION, writer, checksum);
 }
 
 export function decodeManifest(bytes: Uint8Array, checksum: Checksum): Manifest {
@@ -84,7 +84,7 @@ export function encodeSegmentHeader(segment: Omit<SegmentDescription, "store">, 
   assert(segment.from < segment.to, "a segment covers a part of the output");
   const writer = new ByteWriter(40);
   writeRange(writer, segment);
-  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(WINDOW_FORMAT_VERSION, writer, checksum);
 }
 
 export function decodeSegmentHeader(bytes: Uint8Array, checksum: Checksum): Omit<SegmentDescription, "store"> {
@@ -107,7 +107,7 @@ export function encodeJournalEntry(entry: JournalEntry, checksum: Checksum): Uin
     .u64(BigInt(entry.oldestMs))
     .u64(BigInt(entry.newestMs))
     .raw(unpackIds(entry.ids));
-  return sealRecord(WINDOW_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(WINDOW_FORMAT_VERSION, writer, checksum);
 }
 
 /** Entries of one segment that follow one another, as one. */

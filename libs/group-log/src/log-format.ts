@@ -58,7 +58,7 @@ export function encodeHeader(header: GroupHeader, checksum: Checksum): Uint8Arra
     .u64(header.appliedEpoch)
     .i64(header.timestampCeilingUs)
     .u64(header.droppedSeq);
-  return sealRecord(LOG_FORMAT_VERSION, body.finish(), checksum);
+  return sealRecord(LOG_FORMAT_VERSION, body, checksum);
 }
 
 export function decodeHeader(bytes: Uint8Array, checksum: Checksum): GroupHeader {
@@ -80,7 +80,7 @@ export function encodeEntry(entry: LogEntry, checksum: Checksum): Uint8Array {
   const { epoch, bytes, rows } = entry;
   assert(epoch > EPOCH_NONE && entry.seq > SEQ_NONE && bytes.length > 0, "an entry has a place, an owner's epoch and content");
   const writer = new ByteWriter(bytes.length + rows.length + 13);
-  return sealRecord(LOG_FORMAT_VERSION, writer.u64(epoch).bytes(bytes).raw(rows).finish(), checksum);
+  return sealRecord(LOG_FORMAT_VERSION, writer.u64(epoch).bytes(bytes).raw(rows), checksum);
 }
 
 export function decodeEntry(seq: Seq, value: Uint8Array, checksum: Checksum): LogEntry {

@@ -55,7 +55,7 @@ export function encodeEntry(entry: BatchEntry, checksum: Checksum): Uint8Array {
   for (const holder of entry.holders) writer.text(holder);
   writer.varint(entry.rowCount).varint(entry.mutations.length);
   for (const mutation of entry.mutations) writer.bytes(mutation);
-  return sealRecord(BATCH_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(BATCH_FORMAT_VERSION, writer, checksum);
 }
 
 /** CORRUPT_DATA when it is cut, changed or of a newer version. */

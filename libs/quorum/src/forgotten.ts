@@ -57,6 +57,6 @@ export async function readForgotten(store: Pick<KeyValue, "get">, checksum: Chec
 
 /** Of a store whose rows come from replicas that have dropped tombstones up to this one. */
 export function forgottenNote(newestUs: TimestampUs, checksum: Checksum): KeyValueOperation {
-  const value = sealRecord(FORGOTTEN_VERSION, new ByteWriter().i64(newestUs).finish(), checksum);
+  const value = sealRecord(FORGOTTEN_VERSION, new ByteWriter().i64(newestUs), checksum);
   return { kind: "put", key: FORGOTTEN_KEY, value };
 }

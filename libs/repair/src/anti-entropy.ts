@@ -326,7 +326,7 @@ export class AntiEntropy {
   }
 
   #note({ peer, from }: Round): Promise<void> {
-    const value = sealRecord(NOTE_VERSION, new ByteWriter().bytes(from).finish(), this.#options.checksum);
+    const value = sealRecord(NOTE_VERSION, new ByteWriter().bytes(from), this.#options.checksum);
     return this.#options.runner.submit({
       load: [],
       run: () => ({ persist: [{ kind: "put", key: noteKey(peer.name), value }], reply: undefined }),

@@ -62,7 +62,7 @@ export class DueComparisons {
       metrics.gauge("repair_comparison_due", 1, { peer });
     }
     this.#due.add(peer);
-    return { kind: "put", key: keyOf(peer), value: sealRecord(NOTE_VERSION, new ByteWriter().finish(), checksum) };
+    return { kind: "put", key: keyOf(peer), value: sealRecord(NOTE_VERSION, new ByteWriter(), checksum) };
   }
 
   /** To be known before a comparison reads its first row. */

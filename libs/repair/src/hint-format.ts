@@ -35,7 +35,7 @@ export function hintRange(peer: string): { readonly from: Uint8Array; readonly t
 export function encodeHint({ createdMs, mutations }: Hint, checksum: Checksum): Uint8Array {
   const writer = new ByteWriter().i64(BigInt(createdMs)).varint(mutations.length);
   for (const mutation of mutations) writer.bytes(mutation);
-  return sealRecord(HINT_FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(HINT_FORMAT_VERSION, writer, checksum);
 }
 
 /** CORRUPT_DATA when it is cut, changed or of a newer version. */

@@ -32,7 +32,7 @@ export class PageTokens {
       .u32(this.#checksum(query) >>> 0)
       .u32(position.remaining ?? NO_LIMIT)
       .bytes(key);
-    return sealRecord(FORMAT_VERSION, body.finish(), this.#checksum);
+    return sealRecord(FORMAT_VERSION, body, this.#checksum);
   }
 
   /** Undefined for the first page; PAGE_TOKEN_INVALID for a token that is damaged, not ours or of another query. */

@@ -79,7 +79,7 @@ export function encodeCheckpoint(checkpoint: Checkpoint, checksum: Checksum): Ui
   if (suspects.length > 0) writer.u32(suspects.length);
   for (const { from, to } of suspects) writer.bytes(from).bytes(to);
   for (const { range, count, sum } of sums) writer.u8(range).u64(BigInt(count)).u64(BigInt(sum));
-  return sealRecord(suspects.length > 0 ? FORMAT_VERSION : UNSUSPECTED_VERSION, writer.finish(), checksum);
+  return sealRecord(suspects.length > 0 ? FORMAT_VERSION : UNSUSPECTED_VERSION, writer, checksum);
 }
 
 export function decodeCheckpoint(bytes: Uint8Array, checksum: Checksum): Checkpoint {

@@ -77,7 +77,7 @@ export function sealFlush(flushId: Uint8Array, parts: readonly Uint8Array[], who
   const version = who === "owner applies" ? OWNER_APPLIES_VERSION : REPLICAS_APPLY_VERSION;
   const hasOwners = parts.some(([tag]) => tag === COMMITTED_FOR_OWNER);
   const hasRefused = parts.some(([tag]) => tag === REFUSED);
-  return sealRecord(hasRefused ? FLUSH_FORMAT_VERSION : hasOwners ? OWNERS_VERSION : version, writer.finish(), checksum);
+  return sealRecord(hasRefused ? FLUSH_FORMAT_VERSION : hasOwners ? OWNERS_VERSION : version, writer, checksum);
 }
 
 /** CORRUPT_DATA when the bytes are not a flush: a takeover stops there, it never skips an entry. */

@@ -29,7 +29,7 @@ export async function checkLayout(meta: KeyValue, partitions: number, checksum: 
 }
 
 export function encodeLayout(partitions: number, checksum: Checksum): Uint8Array {
-  return sealRecord(LAYOUT_VERSION, new ByteWriter(4).u32(partitions).finish(), checksum);
+  return sealRecord(LAYOUT_VERSION, new ByteWriter(4).u32(partitions), checksum);
 }
 
 export function decodeLayout(stored: Uint8Array, checksum: Checksum): number {

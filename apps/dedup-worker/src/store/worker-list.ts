@@ -66,7 +66,7 @@ export function encodeWorkerList({ version, founders, members, placement }: Work
     writer.text(unit).varint(ranks.length);
     for (const name of ranks) writer.text(name);
   }
-  return sealRecord(FORMAT_VERSION, writer.finish(), checksum);
+  return sealRecord(FORMAT_VERSION, writer, checksum);
 }
 
 /** CORRUPT_DATA when it is not what `encodeWorkerList` writes. */

@@ -14,7 +14,7 @@ export function ringWriteMark(store: Pick<KeyValue, "get">, runner: StepRunner, 
       return stored === undefined ? TIMESTAMP_ZERO : new ByteReader(openRecord(stored, FORMAT_VERSION, checksum).body).timestampUs();
     },
     raise(toUs) {
-      const value = sealRecord(FORMAT_VERSION, new ByteWriter().i64(toUs).finish(), checksum);
+      const value = sealRecord(FORMAT_VERSION, new ByteWriter().i64(toUs), checksum);
       return runner.submit({ load: [], run: () => ({ persist: [{ kind: "put", key: WRITE_MARK_KEY, value }], reply: undefined }) });
     },
   };

@@ -34,7 +34,7 @@ export async function readMarker(store: KeyValue, checksum: Checksum): Promise<M
 export async function writeMarker(store: KeyValue, marker: Exclude<Marker, { kind: "empty" }>, checksum: Checksum): Promise<void> {
   const writer = new ByteWriter().u8(KINDS.indexOf(marker.kind)).varint(marker.members.length);
   for (const member of marker.members) writer.text(member);
-  await store.batch([{ kind: "put", key: MARKER_KEY, value: sealRecord(FORMAT_VERSION, writer.finish(), checksum) }], { sync: true });
+  await store.batch([{ kind: "put", key: MARKER_KEY, value: sealRecord(FORMAT_VERSION, writer, checksum) }], { sync: true });
 }
 
 /**
