@@ -152,7 +152,8 @@ class EmbeddedLog implements MessageLog {
     this.#known(partition);
     if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#acquire(partition));
     else if (this.#failed.has(partition)) await this.#inTurn(partition, () => this.#openSole(partition));
-    return await this.#partition(partition).open(owner);
+    const owned = this.#partition(partition);
+    return await whileHeld(owned, () => owned.open(owner));
   };
 
   release: MessageLog["release"] = async (partition) => {
@@ -162,13 +163,7 @@ class EmbeddedLog implements MessageLog {
 
   read: MessageLog["read"] = async (topic, partition, from, limits) => {
     const owned = this.#partition(partition);
-    try {
-      return await owned.topics[topic].read(from, limits);
-    } catch (thrown) {
-      // Of another owner's folder: the files are not where this process had them.
-      if (!(await owned.isHeld())) throw new ConcordError("NOT_OWNER", `partition ${partition} belongs to another process now`);
-      throw thrown;
-    }
+    return await whileHeld(owned, () => owned.topics[topic].read(from, limits));
   };
 
   bounds: MessageLog["bounds"] = async (topic, partition) => this.#partition(partition).topics[topic].bounds;
@@ -239,6 +234,16 @@ class EmbeddedLog implements MessageLog {
 }
 
 const partitionFolder = (folder: string, number: number): string => `${folder}/partition-${String(number).padStart(4, "0")}`;
+
+/** NOT_OWNER instead of what is read in another owner's folder: the files are not where this process had them. */
+async function whileHeld<Answer>(partition: Partition, act: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await act();
+  } catch (thrown) {
+    if (!(await partition.isHeld())) throw new ConcordError("NOT_OWNER", `partition ${partition.number} belongs to another process now`);
+    throw thrown;
+  }
+}
 
 async function openPartition(
   settings: Settings,

@@ -248,3 +248,32 @@ test("[DDD4] shared log: one that takes over pauses before each single call to t
     for (const each of [first, late, two, third]) await each.close();
   }
 });
+
+test("[DDD4] shared log: an owner opens its partition again and pauses before each single call to the disk; another takes over: OFFSET_OUT_OF_RANGE stopped the partition for good, it is no owner", async () => {
+  for (let pauseAt = 1; ; pauseAt += 1) {
+    const memory = new MemoryDisk();
+    const pausing = new PausingDisk(memory);
+    const one = await openOn(memory, SHARED);
+    const session = await one.open(0, "one");
+    await one.append(0, [message("a")]);
+    await session.publish(publication({ output: [message("A")], deadLetters: [message("D")], acknowledgedInput: 1n }));
+    // Each owner begins a segment; the files of old ones are closed.
+    for (let owners = 0; owners < 40; owners += 1) await (await openOn(memory, SHARED)).open(0, "another");
+    const late = await openOn(pausing.disk, SHARED);
+    await (await late.open(0, "late")).close();
+    pausing.pauseAt = pausing.calls + pauseAt;
+    const again = late.open(0, "late").then(
+      () => "open" as const,
+      (thrown: unknown) => toConcordError(thrown).code,
+    );
+    await Promise.race([pausing.paused.promise, again]);
+    const isOver = pausing.calls < pausing.pauseAt;
+    const two = await openOn(memory, SHARED);
+    await two.open(0, "two");
+    pausing.resume();
+    const outcome = await again;
+    assert.ok(outcome === "open" || outcome === "NOT_OWNER", `call ${pauseAt}: ${outcome}`);
+    for (const each of [late, two]) await each.close();
+    if (isOver) break;
+  }
+});
