@@ -78,11 +78,16 @@ export const RELEASE_DRAIN_MS = 1_000;
 export const RELEASE_HOLD_MS = 5_000;
 /** A partition that belongs to another worker now is served here so long until that asks for it. */
 export const RELEASE_WAIT_MS = 2_000;
+/**
+ * A worker that a majority has lost for so long ends its partitions and their openings; the log fences it before, if another one took over. A machine with little CPU loses its lease
+ * for some milliseconds several times a second, and an opening takes seconds there.
+ */
+const LOST_MS = 1_000;
 /** How partitions move between workers. */
 export const UNIT_TIMES: UnitTimes = {
   releaseMs: RELEASE_WAIT_MS,
-  lostOpeningMs: 0,
-  lostServingMs: 0,
+  lostOpeningMs: LOST_MS,
+  lostServingMs: LOST_MS,
   drainMs: RELEASE_DRAIN_MS,
   releaseTimeoutMs: 2_000,
   holdMs: RELEASE_HOLD_MS,

@@ -30,7 +30,6 @@ export type {
   Row,
   RowReadOptions,
   StatementResult,
-  TableDescription,
   SeenOptions,
   StoredMessage,
   TlsOptions,

@@ -2,7 +2,7 @@
 // in the log is (TXD1, DDD4).
 import { assert, ConcordError, sleep, StopProgress, toConcordError, unreachable, type Clock, type Log } from "@concord/runtime";
 import { tenureDecision, type TenureWaits } from "./hand-over.ts";
-import { UNIT_POLL_MS } from "./limits.ts";
+import { UNIT_POLL_MS, VAIN_OPENING_PAUSE_MS_MAX, VAIN_OPENINGS_FORGOTTEN_MS } from "./limits.ts";
 import type { Owners } from "./owners.ts";
 import type { ListedMember } from "./recorded-list.ts";
 import { unitOfTenure, type Ended, type Tenure, type Unit } from "./unit.ts";
@@ -61,8 +61,10 @@ interface Held<U extends Unit> {
    * that it does, so a failure of it is a new one.
    */
   released: { readonly to: string; readonly untilMs: number; works: boolean } | undefined;
-  /** Not opened before, after it was fenced. */
+  /** Not opened before, after it was fenced or openings of it were in vain. */
   pausedUntilMs: number;
+  /** Openings here, one after another, that ended before the unit served: another member took it over, or was to have it. */
+  vainOpenings: number;
   /** How often this member had been lost when the log last confirmed the epoch. */
   confirmedAt: number;
   /** When the unit is looked at next without an event. */
@@ -104,6 +106,7 @@ export class Units<U extends Unit> {
       unownedSinceMs: undefined,
       released: undefined,
       pausedUntilMs: Number.NEGATIVE_INFINITY,
+      vainOpenings: 0,
       confirmedAt: 0,
       look: undefined,
     };
@@ -160,6 +163,7 @@ export class Units<U extends Unit> {
     owners.left(name);
     for (const held of this.#held.values()) {
       if (held.released?.to === name) held.released = undefined;
+      this.#forgetVain(held);
       this.#look(held);
     }
     this.wake();
@@ -224,6 +228,7 @@ export class Units<U extends Unit> {
     const isServing = [...this.#held.values()].some(({ tenure }) => tenure.kind === "opening" || tenure.kind === "serving");
     for (const held of this.#held.values()) {
       if (isNewList) {
+        this.#forgetVain(held);
         // Any other member may have served it by the list before; and the member that it was released to need not be its owner any more.
         held.follows = false;
         if (held.released !== undefined && !owners.hasFailed(held.released.to)) held.released = undefined;
@@ -285,6 +290,7 @@ export class Units<U extends Unit> {
 
   #end(held: Held<U>, graceMs: number | undefined): void {
     const { log, noun } = this.#options;
+    if (held.tenure.kind === "opening") this.#openedInVain(held);
     log.info(`a ${noun} belongs to another member now`, { unit: held.name });
     void this.#leave(held, graceMs).then(() => this.#look(held));
   }
@@ -319,6 +325,7 @@ export class Units<U extends Unit> {
       });
       const now = this.tenure(held.name);
       if (now.kind !== "serving" || now.unit !== unit) return;
+      held.vainOpenings = 0;
       if (this.isConfirmed(held.name)) this.#options.onServing?.(held.name);
       if (unit.confirm !== undefined) void this.#confirmWhenNeeded(held, unit, unit.confirm.bind(unit));
     } finally {
@@ -364,9 +371,32 @@ export class Units<U extends Unit> {
     // Another one serves it: the next opening here asks for it.
     held.follows = false;
     held.pausedUntilMs = clock.monotonicMs() + times.againMs;
+    if (held.tenure.kind === "opening") this.#openedInVain(held);
     log.info(`a ${noun} belongs to another member now`, { unit: held.name });
     void this.#refresh();
     void this.#leave(held, undefined).then(() => this.#look(held));
+  }
+
+  /**
+   * An opening may take longer than the time between two verdicts. Members that take the unit from each other at each verdict would never serve it, so all but
+   * its first rank leave it more and more time.
+   */
+  #openedInVain(held: Held<U>): void {
+    const { clock, owners, times } = this.#options;
+    if (owners.view.placement.get(held.name)?.[0] === owners.self) return;
+    const nowMs = clock.monotonicMs();
+    if (nowMs - held.pausedUntilMs > VAIN_OPENINGS_FORGOTTEN_MS) held.vainOpenings = 0;
+    held.vainOpenings += 1;
+    // None after the first one: the failure may have ended.
+    const pauseMs = held.vainOpenings === 1 ? 0 : Math.min(times.againMs * 2 ** (held.vainOpenings - 2), VAIN_OPENING_PAUSE_MS_MAX);
+    held.pausedUntilMs = Math.max(held.pausedUntilMs, nowMs + pauseMs);
+  }
+
+  /** What it was in vain for is over: it is asked to take the unit, or another list may have given it to this member. */
+  #forgetVain(held: Held<U>): void {
+    if (held.vainOpenings === 0) return;
+    held.vainOpenings = 0;
+    held.pausedUntilMs = Number.NEGATIVE_INFINITY;
   }
 
   #become(held: Held<U>, tenure: Tenure<U>): void {

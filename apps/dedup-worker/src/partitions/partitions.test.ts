@@ -78,6 +78,7 @@ async function shared(): Promise<{
   readonly workers: ScriptedWorker[];
   readonly clock: ManualClock;
   own(partition: number, isOwned: boolean): Promise<void>;
+  self(state: "works" | "lost"): Promise<void>;
 }> {
   const messages = new MemoryMessageLog(2);
   const workers: ScriptedWorker[] = [];
@@ -104,7 +105,11 @@ async function shared(): Promise<{
     membership.about(partition + 1, isOwned ? "gone" : "works");
     await settle();
   };
-  return { partitions, workers, clock, own };
+  const self = async (state: "works" | "lost"): Promise<void> => {
+    membership.self(state);
+    await settle();
+  };
+  return { partitions, workers, clock, own, self };
 }
 
 test("[DDD4] partitions: opened while they are owned, ended when not; calls elsewhere get the owner's address", async () => {
@@ -130,6 +135,22 @@ test("[DDD4] partitions: opened while they are owned, ended when not; calls else
     assert.throws(call, { code: "PARTITION_UNKNOWN" });
   await partitions.stop();
   assert.equal(workers[1]!.stops, 1);
+});
+
+test("[DDD4] partitions: a worker with little CPU lost its lease for milliseconds again and again, and no partition was ever open: kept; lost for long: ended", async () => {
+  const { partitions, workers, own, self, clock } = await shared();
+  await own(0, true);
+  for (let losses = 0; losses < 20; losses += 1) {
+    await self("lost");
+    await clock.advance(100);
+    await self("works");
+    await clock.advance(300);
+  }
+  assert.deepEqual([workers.length, workers[0]!.stops, partitions.worker(0)], [1, 0, workers[0]]);
+  await self("lost");
+  await clock.advance(UNIT_TIMES.lostServingMs);
+  assert.equal(workers[0]!.stops, 1);
+  await partitions.stop();
 });
 
 test("[DD9] partitions: whether messages come or not: every few seconds each window writes down what only memory holds", async () => {

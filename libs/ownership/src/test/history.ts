@@ -17,7 +17,7 @@ import {
 } from "../index.ts";
 import { settled, VirtualTime } from "./virtual-time.ts";
 
-const UNITS = ["u0", "u1", "u2", "u3"];
+export const UNITS = ["u0", "u1", "u2", "u3"];
 const NAMES = ["a", "b", "c"];
 /** A member is lost by the others so long after it fell silent, and its lease has ended before. */
 const LOST_MS = 140;
@@ -31,6 +31,8 @@ export interface HistoryOptions {
   readonly form: "planned" | "faults";
   /** Units ask the log by themselves, as groups do, or notice at each write, as partitions do. */
   readonly confirms: boolean;
+  /** Time of an opening after the raise of the epoch; not given: below 20 ms, drawn. */
+  readonly openingMs?: number;
 }
 
 export interface HistorySeen {
@@ -71,7 +73,7 @@ class LogUnit implements Unit {
     if (before !== undefined && !before.#isOver) world.seen.fencings += 1;
     world.logs.set(this.name, this);
     world.seen.takeovers += 1;
-    await sleep(clock, world.draw(20));
+    await sleep(clock, world.options.openingMs ?? world.draw(20));
     if (this.#isOver) throw new ConcordError("DRAINING", "stopped");
   }
 
@@ -194,6 +196,25 @@ class Life {
     this.world.isBack(this);
   }
 
+  /** It loses its lease for so long, before any other member has noticed. */
+  async blink(ms: number): Promise<void> {
+    this.#tell({ kind: "self", verdict: "lost" });
+    await this.world.run(ms);
+    this.#tell({ kind: "self", verdict: "works" });
+  }
+
+  /** The others receive nothing of it for so long, while it receives what they send. */
+  async fade(ms: number): Promise<void> {
+    const { world } = this;
+    const others = [...world.lives.values()].filter((other) => other !== this);
+    const told = (verdict: "gone" | "works"): void => {
+      for (const other of others) other.#tell({ kind: "verdict", member: NAMES.indexOf(this.name), verdict });
+    };
+    told("gone");
+    await world.run(ms);
+    told("works");
+  }
+
   /** Drops what is no longer so when it would be heard. */
   hears(change: MembershipChange, afterMs: number): void {
     const { world } = this;
@@ -252,8 +273,8 @@ export class World {
     const { confirms } = options;
     this.times = {
       releaseMs: confirms ? Number.POSITIVE_INFINITY : 2_000,
-      lostOpeningMs: confirms ? 40 : 0,
-      lostServingMs: confirms ? 1_000 : 0,
+      lostOpeningMs: confirms ? 40 : 1_000,
+      lostServingMs: 1_000,
       drainMs: 200,
       releaseTimeoutMs: 1_000,
       holdMs: confirms ? 250 : 5_000,
@@ -316,10 +337,16 @@ export class World {
   }
 }
 
-/** Throws when a unit is not served by its owner alone once all is quiet; in a planned history also when one is fenced, or a call is cut off. */
-export async function runHistory(options: HistoryOptions): Promise<HistorySeen> {
+/** Three members that have begun to work. */
+export async function startWorld(options: HistoryOptions): Promise<World> {
   const world = new World(options);
   for (const name of NAMES) await world.start(name);
+  return world;
+}
+
+/** Throws when a unit is not served by its owner alone once all is quiet; in a planned history also when one is fenced, or a call is cut off. */
+export async function runHistory(options: HistoryOptions): Promise<HistorySeen> {
+  const world = await startWorld(options);
   await world.run(1_000);
   for (let step = 0; step < 6; step += 1) {
     const life = world.lives.get(NAMES[world.draw(NAMES.length)]!)!;
