@@ -282,3 +282,29 @@ test("damaged row: a comparison finds it without a read; its bytes stay in quara
   const spaces = ring.nodes[1]!.store.contents().map(({ key }) => key[0]);
   assert.ok(spaces.includes(0x78) && spaces.includes(ROWS_NAMESPACE));
 });
+
+/** Peers give 300 KiB/s, and a row has 2 MiB. */
+async function slowRing(): Promise<TestRing> {
+  const ring = await TestRing.open();
+  ring.bytesPerMs = 300;
+  return ring;
+}
+const LARGE = insert("a", "x".repeat(2 * 1024 * 1024 - 1_000), 10);
+
+test("comparison: a row of 2 MiB at a peer that gives 300 KiB/s: every round ended there, though copies had the time of their bytes", async () => {
+  const ring = await slowRing();
+  await apply(ring, 1, LARGE);
+  const compared = ring.life(0).antiEntropy.compareNext(ring.nodes[1]!.name);
+  for (let passed = 0; passed < 20; passed += 1) await ring.clock.pass(1_000);
+  await compared;
+  assert.deepEqual(contents(ring, 0), contents(ring, 1));
+});
+
+test("damaged row: it has 2 MiB, and peers give 300 KiB/s: it was never healed", async () => {
+  const ring = await slowRing();
+  for (const at of [0, 1, 2]) await apply(ring, at, LARGE);
+  await ring.damage(ring.nodes[1]!, "a");
+  await assert.rejects(ring.life(1).local.readRows([encodeRowKey(rowKey("a"))], 1000, []), { code: "CORRUPT_DATA" });
+  for (let passed = 0; passed < 40; passed += 1) await ring.clock.pass(1_000);
+  assertEqual(ring);
+});

@@ -1,5 +1,5 @@
 import { ByteReader, ByteWriter, compareBytes, openRecord, sealRecord } from "@concord/codec";
-import { writeMs, type StepRunner } from "@concord/ports";
+import { READ_MORE_MS_MAX, writeMs, type StepRunner } from "@concord/ports";
 import { chunksOf, encodedMutationsOf, mergeAnswers } from "@concord/quorum";
 import { assert, sleep, Task, toConcordError, type Checksum, type Clock, type Log, type Metrics, type Tasks } from "@concord/runtime";
 import type { DueComparisons } from "./due-comparisons.ts";
@@ -250,7 +250,8 @@ export class AntiEntropy {
     segment: Segment,
     leaves: readonly number[],
   ): Promise<{ readonly to: Uint8Array; readonly isStale: boolean }> {
-    const { local, own: ownRows, metrics, timeoutMs } = this.#options;
+    const { local, own: ownRows, metrics } = this.#options;
+    const timeoutMs = this.#options.timeoutMs + READ_MORE_MS_MAX;
     const { peer } = round;
     // known before the first row is read (I11 of the quorum README)
     const collections = [ownRows.collection, peer.collection] as const;

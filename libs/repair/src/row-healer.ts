@@ -1,5 +1,5 @@
 import { keyText } from "@concord/codec";
-import type { LogPosition, StepRunner } from "@concord/ports";
+import { READ_MORE_MS_MAX, type LogPosition, type StepRunner } from "@concord/ports";
 import { mergeAnswers, openRow, quarantine, type Forgotten, type MergedRow, type RowReplica } from "@concord/quorum";
 import {
   ConcordError,
@@ -140,7 +140,8 @@ export class RowHealer {
   }
 
   async #read(key: Uint8Array, after: readonly LogPosition[]): Promise<MergedRow> {
-    const { peers, checksum, timeoutMs } = this.#options;
+    const { peers, checksum } = this.#options;
+    const timeoutMs = this.#options.timeoutMs + READ_MORE_MS_MAX;
     const answers = await Promise.all(peers.map((peer) => peer.readRows([key], timeoutMs, after)));
     return mergeAnswers(
       answers.map(([bytes]) => bytes!),

@@ -59,6 +59,8 @@ export class TestRing {
   readonly links = new Map<string, Link>();
   /** Calls on late links: each takes effect at whatever life its node has then. */
   readonly late: (() => Promise<void>)[] = [];
+  /** What peers give of rows in a millisecond. */
+  bytesPerMs = Number.POSITIVE_INFINITY;
   readonly #limits: RingLimits;
 
   private constructor(limits: RingLimits) {
@@ -247,7 +249,11 @@ export class TestRing {
       },
       applyRows: (mutations) => this.#write(from, to, ({ local }) => local.applyRows(mutations)),
       applyCopies,
-      readRows: (keys, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRows(keys, timeoutMs, after)),
+      readRows: async (keys, timeoutMs, after) => {
+        const rows = await this.#call(from, to, ({ local }) => local.readRows(keys, timeoutMs, after));
+        await this.#transfer(rows, timeoutMs);
+        return rows;
+      },
       readRowRange: (range, timeoutMs, after) => this.#call(from, to, ({ local }) => local.readRowRange(range, timeoutMs, after)),
       catchUp: () => Promise.resolve(),
     };
@@ -267,7 +273,14 @@ export class TestRing {
           collections.set(to.name, forgotten.collection);
           return compared.sums(segment, SEGMENT_SLACK);
         }),
-      rows: (segment, leaves) => this.#call(from, to, ({ compared }) => compared.rows(segment, new Set(leaves), 1)),
+      rows: async (segment, leaves, timeoutMs) => {
+        const page = await this.#call(from, to, ({ compared }) => compared.rows(segment, new Set(leaves), 1));
+        await this.#transfer(
+          page.rows.map(({ value }) => value),
+          timeoutMs,
+        );
+        return page;
+      },
     };
   }
 
@@ -278,6 +291,14 @@ export class TestRing {
       held: (tombstones) => this.#call(from, to, (life) => life.tombstones.held(tombstones)),
       drop: (tombstones) => this.#write(from, to, async (life) => void (await life.tombstones.drop(tombstones))),
     };
+  }
+
+  /** Takes the time of the bytes. DEADLINE_EXCEEDED: that is longer than the call has. */
+  async #transfer(rows: readonly Uint8Array[], timeoutMs: number): Promise<void> {
+    if (this.bytesPerMs === Number.POSITIVE_INFINITY) return;
+    const neededMs = Math.ceil(rows.reduce((sum, { length }) => sum + length, 0) / this.bytesPerMs);
+    await sleep(this.clock, Math.min(neededMs, timeoutMs));
+    if (neededMs > timeoutMs) throw new ConcordError("DEADLINE_EXCEEDED", "the deadline passed before the answer");
   }
 
   /** As `#call`, which a late link keeps. */

@@ -80,8 +80,8 @@ export const REPAIR_FAULTS: readonly SeededFault[] = [
       },
       {
         file: ANTI_ENTROPY,
-        search: "import { writeMs, type StepRunner } from",
-        replace: 'import { decodeMutation } from "@concord/rows";\nimport { writeMs, type StepRunner } from',
+        search: "import { READ_MORE_MS_MAX, writeMs, type StepRunner } from",
+        replace: 'import { decodeMutation } from "@concord/rows";\nimport { READ_MORE_MS_MAX, writeMs, type StepRunner } from',
       },
     ],
   },
