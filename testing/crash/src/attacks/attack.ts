@@ -20,6 +20,8 @@ export interface Attack {
   readonly descriptorsMax?: number;
   /** Folder on a file system of its own with this size, for attacks that fill the disk; needs root. */
   readonly diskMiB?: number;
+  /** The node whose folder is on that disk alone; default: all that the processes write. */
+  readonly diskOf?: string;
   /** Resident memory that a process may take beyond what it has before the attack. Default GROWTH_MIB_MAX. */
   readonly growthMiBMax?: number;
   /** Text that says why the attack cannot run on this machine; undefined = it can. */

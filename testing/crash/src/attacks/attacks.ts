@@ -9,6 +9,7 @@ import { clockAhead } from "./clock-ahead.ts";
 import { deadPeer, deadPeerDisk, deadPeerSeparate } from "./dead-peer.ts";
 import { descriptors, descriptorsLong } from "./descriptors.ts";
 import { filledDisk } from "./filled-disk.ts";
+import { fullNode } from "./full-node.ts";
 import { inflatedRequests, unfinishedRequests, unreadReflection } from "./grpc-strangers.ts";
 import { hostileTenant } from "./hostile-tenant.ts";
 import { largeRow } from "./large-row.ts";
@@ -28,6 +29,7 @@ export const ATTACKS: readonly Attack[] = [
   descriptors,
   descriptorsLong,
   filledDisk,
+  fullNode,
   inflatedRequests,
   unfinishedRequests,
   unreadReflection,

@@ -48,11 +48,16 @@ export interface Result {
 /** Starts what the attack needs, attacks, judges. Rejects when the processes do not start at all. */
 export async function runAttack(attack: Attack, client: Client): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), `concord-attack-${attack.name}-`));
-  if (attack.diskMiB !== undefined) execFileSync("mount", ["-t", "tmpfs", "-o", `size=${attack.diskMiB}m`, "tmpfs", folder]);
+  const data = join(folder, "data");
+  const disk = attack.diskOf === undefined ? folder : join(data, attack.diskOf);
+  if (attack.diskMiB !== undefined) {
+    mkdirSync(disk, { recursive: true });
+    execFileSync("mount", ["-t", "tmpfs", "-o", `size=${attack.diskMiB}m`, "tmpfs", disk]);
+  }
   try {
-    return await attackIn(join(folder, "data"), attack, client);
+    return await attackIn(data, attack, client);
   } finally {
-    if (attack.diskMiB !== undefined) execFileSync("umount", ["--lazy", folder]);
+    if (attack.diskMiB !== undefined) execFileSync("umount", ["--lazy", disk]);
     rmSync(folder, { recursive: true, force: true });
   }
 }
