@@ -12,6 +12,7 @@ const TEST_TIMEOUT_MS = 600_000;
 const FILES_AT_A_TIME = 2;
 /** Above the limit of one test: a file that starts and completes none for so long hangs outside of its tests. */
 const SILENT_FACTOR = 1.1;
+const CHECKS_PER_LIMIT = 20;
 
 interface Manifest {
   readonly name: string;
@@ -31,7 +32,7 @@ async function runTests(root: string, timeoutMs: number): Promise<TestCounts> {
   const events = run({ files, concurrency: FILES_AT_A_TIME, timeout: timeoutMs, execArgv: ["--import", PRINT_OPEN] });
   for (const type of ["test:dequeue", "test:complete"] as const)
     events.on(type, (data: unknown) => silent.see({ type, data }, performance.now()));
-  const killing = killSilentFiles(silent, silentMs, over.signal);
+  const killing = killSilentFiles(silent, silentMs / CHECKS_PER_LIMIT, over.signal);
   events.on("test:summary", (summary) => {
     if (summary.file !== undefined) return;
     counts.passed = summary.counts.passed;

@@ -31,16 +31,32 @@ test("run-tests: files that hang after their tests: each killed, named as failed
   assert.equal(counts.failed, 3);
 });
 
+test("silent files: one of which a test failed and none runs is taken at the shorter limit; one that passed, or runs another test, is not", () => {
+  const files = new SilentFiles(100, 10);
+  const complete = (file: string, passed: boolean): void =>
+    files.see({ type: "test:complete", data: { name: "a test", file, details: { passed } } }, 50);
+  for (const file of ["/failed", "/passed", "/running"]) {
+    files.see({ type: "test:dequeue", data: { name: file, file } }, 0);
+    files.see({ type: "test:dequeue", data: { name: "a test", file } }, 50);
+    if (file === "/running") files.see({ type: "test:dequeue", data: { name: "another", file } }, 50);
+    complete(file, file === "/passed");
+  }
+  assert.deepEqual(files.take(60), [{ file: "/failed", limitMs: 10 }]);
+  complete("/running", true);
+  assert.deepEqual(files.take(60), [{ file: "/running", limitMs: 10 }]);
+  assert.deepEqual(files.take(150), [{ file: "/passed", limitMs: 100 }]);
+});
+
 test("silent files: one is taken at its limit after its last event, once; one that completed is not", () => {
   const files = new SilentFiles(100);
   for (const file of ["/a", "/b", "/c"]) files.see({ type: "test:dequeue", data: { name: file, file } }, 0);
   files.see({ type: "test:complete", data: { name: "a test", file: "/b" } }, 50);
   files.see({ type: "test:complete", data: { name: "/c", file: "/c" } }, 60);
   assert.deepEqual(files.take(99), []);
-  assert.deepEqual(files.take(100), ["/a"]);
+  assert.deepEqual(files.take(100), [{ file: "/a", limitMs: 100 }]);
   // Events that were under way when it was taken.
   files.see({ type: "test:complete", data: { name: "a test", file: "/a" } }, 120);
   assert.deepEqual(files.take(149), []);
-  assert.deepEqual(files.take(150), ["/b"]);
+  assert.deepEqual(files.take(150), [{ file: "/b", limitMs: 100 }]);
   assert.deepEqual(files.take(1_000), []);
 });

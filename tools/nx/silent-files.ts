@@ -6,44 +6,76 @@ import { fileURLToPath } from "node:url";
 
 /** Prints what is open in a process on SIGALRM. */
 export const PRINT_OPEN = fileURLToPath(import.meta.resolve("./print-open.mjs"));
-const CHECKS_PER_LIMIT = 20;
 /** Time to print, for a process that is not blocked. */
 const PRINT_MS = 2_000;
+
+/** For a file of which a test failed. */
+const FAILED_LIMIT_MS = 60_000;
 
 export interface TestEvent {
   readonly type: string;
   readonly data?: unknown;
 }
 
-/** Files that run, and when each last started or completed a test. */
+export interface SilentFile {
+  readonly file: string;
+  /** Nothing was seen of it for so long. */
+  readonly limitMs: number;
+}
+
+interface RunningFile {
+  /** When it last started or completed a test. */
+  lastMs: number;
+  /** Its tests that run, those around others included. */
+  tests: number;
+  hasFailed: boolean;
+}
+
+/** Files that run. One that has failed and runs no test is waited for less long: what comes after its tests, or stands between them, is short. */
 export class SilentFiles {
   readonly #limitMs: number;
-  readonly #lastMs = new Map<string, number>();
+  readonly #failedLimitMs: number;
+  readonly #files = new Map<string, RunningFile>();
 
-  constructor(limitMs: number) {
+  constructor(limitMs: number, failedLimitMs = Math.min(limitMs, FAILED_LIMIT_MS)) {
     this.#limitMs = limitMs;
+    this.#failedLimitMs = failedLimitMs;
   }
 
   see({ type, data }: TestEvent, nowMs: number): void {
-    const { name, file } = (data ?? {}) as { readonly name?: string; readonly file?: string };
-    if (file === undefined || !(this.#lastMs.has(file) || (type === "test:dequeue" && name === file))) return;
-    if (type === "test:complete" && name === file) this.#lastMs.delete(file);
-    else this.#lastMs.set(file, nowMs);
+    const { name, file, details } = (data ?? {}) as {
+      readonly name?: string;
+      readonly file?: string;
+      readonly details?: { readonly passed?: boolean };
+    };
+    if (file === undefined) return;
+    if (type === "test:dequeue" && name === file) this.#files.set(file, { lastMs: nowMs, tests: 0, hasFailed: false });
+    else if (type === "test:complete" && name === file) this.#files.delete(file);
+    else {
+      const running = this.#files.get(file);
+      if (running === undefined) return;
+      running.lastMs = nowMs;
+      running.tests += type === "test:dequeue" ? 1 : -1;
+      running.hasFailed ||= details?.passed === false;
+    }
   }
 
   /** Each is returned once. */
-  take(nowMs: number): readonly string[] {
-    const silent = [...this.#lastMs].filter(([, lastMs]) => nowMs - lastMs >= this.#limitMs).map(([file]) => file);
-    for (const file of silent) this.#lastMs.delete(file);
+  take(nowMs: number): readonly SilentFile[] {
+    const silent = [...this.#files].flatMap(([file, { lastMs, tests, hasFailed }]) => {
+      const limitMs = hasFailed && tests <= 0 ? this.#failedLimitMs : this.#limitMs;
+      return nowMs - lastMs >= limitMs ? [{ file, limitMs }] : [];
+    });
+    for (const { file } of silent) this.#files.delete(file);
     return silent;
   }
 }
 
 /** Kills each silent file's process until the signal is aborted; it prints what was open first. */
-export async function killSilentFiles(files: SilentFiles, limitMs: number, signal: AbortSignal): Promise<void> {
+export async function killSilentFiles(files: SilentFiles, checkMs: number, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
-    await sleep(limitMs / CHECKS_PER_LIMIT, undefined, { signal, ref: false }).catch(() => undefined);
-    for (const file of files.take(performance.now())) {
+    await sleep(checkMs, undefined, { signal, ref: false }).catch(() => undefined);
+    for (const { file, limitMs } of files.take(performance.now())) {
       process.stderr.write(`${file}: no test started or completed for ${(limitMs / 1000).toFixed(1)} s: its process is killed\n`);
       const pids = childrenRunning(file);
       for (const pid of pids) process.kill(pid, "SIGALRM");
