@@ -38,7 +38,7 @@ test("[TX13] drain: a coordinator that is heard over gRPC alone: it is heard unt
       ready: true,
       boundTo: nothing,
       start: () => Promise.resolve(),
-      handOver: () => Promise.resolve(),
+      units: { handOver: () => Promise.resolve() },
       stop: () => groups.promise,
     },
     schema: { reload: () => Promise.resolve() },

@@ -3,10 +3,11 @@
  * entries an earlier node would store without them; 3 = outcomes lie in one row per flush, and a node that cut its journal is asked for no
  * vote; 4 = entries of all groups travel in one message; 5 = what came since then: anti-entropy, reads of a group as of one place, traceparent;
  * 6 = copies of rows name the receiver's newest collection of tombstones, which an earlier node would not refuse; 7 = a node's
- * write clock travels with Hello, and values that do not fit into a message in parts.
+ * write clock travels with Hello, and values that do not fit into a message in parts; 8 = a node that is catching up after its store lost rows answers
+ * copies with that, and a log that is full with entries or with bytes.
  * What a version is made of is recorded in `apps/storage-proxy/src/test/protocol-versions.json`, and a test compares.
  */
-export const RING_PROTOCOL = 7;
+export const RING_PROTOCOL = 8;
 /** Metadata of every call but Hello, which tells it in its message. */
 export const RING_PROTOCOL_KEY = "concord-ring-protocol";
 /** Pause between attempts to reach a peer that is not reachable. */
