@@ -161,6 +161,8 @@ class EmbeddedLog implements MessageLog {
     if (this.#settings.isAssigned !== undefined) await this.#inTurn(partition, () => this.#close(partition));
   };
 
+  isHeld: NonNullable<MessageLog["isHeld"]> = async (partition) => (await this.#open[partition]?.isHeld()) ?? false;
+
   read: MessageLog["read"] = async (topic, partition, from, limits) => {
     const owned = this.#partition(partition);
     return await whileHeld(owned, () => owned.topics[topic].read(from, limits));

@@ -245,6 +245,7 @@ test("[DDD4] shared log: one that takes over pauses before each single call to t
       late.append(0, [message("z")]),
       (thrown: unknown) => thrown instanceof ConcordError && thrown.code === "NOT_OWNER",
     );
+    assert.deepEqual([await late.isHeld!(0), await third.isHeld!(0)], [false, true]);
     for (const each of [first, late, two, third]) await each.close();
   }
 });

@@ -133,6 +133,11 @@ export interface MessageLog {
    * owner can read and append to answers NOT_OWNER from then on.
    */
   release(partition: number): Promise<void>;
+  /**
+   * Whether no other process has opened the partition since this one did. A log without the method has input that every process appends to, so that an
+   * owner before the newest finds that it is fenced at the next message; in others messages go to the newest owner alone.
+   */
+  isHeld?(partition: number): Promise<boolean>;
   /** OFFSET_OUT_OF_RANGE when `from` is below the start or above the end: never a jump (DDD5). */
   read(topic: LogTopic, partition: number, from: bigint, limits: PageLimits): Promise<LogPage>;
   bounds(topic: LogTopic, partition: number): Promise<LogBounds>;

@@ -16,6 +16,7 @@ export class PartitionUnit implements Unit {
   readonly worker: PartitionWorker;
   readonly ended: Promise<Ended>;
   readonly #options: PartitionUnitOptions;
+  readonly #overtaken = Promise.withResolvers<Ended>();
   /** Calls between their append and their results. */
   #uses = 0;
   #idle: PromiseWithResolvers<void> | undefined;
@@ -23,10 +24,11 @@ export class PartitionUnit implements Unit {
   constructor(options: PartitionUnitOptions) {
     this.#options = options;
     this.worker = options.worker;
-    this.ended = this.worker.whenStopped().then(({ metadata }) => {
+    const stopped = this.worker.whenStopped().then(({ metadata }): Ended => {
       this.#measure(0);
       return metadata["code"] === "NOT_OWNER" ? "fenced" : "failed";
     });
+    this.ended = Promise.race([stopped, this.#overtaken.promise]);
   }
 
   async open(): Promise<void> {
@@ -65,6 +67,14 @@ export class PartitionUnit implements Unit {
     } finally {
       this.#measure(0);
     }
+  }
+
+  /** Without input nothing is published, so nothing else would show that another worker has taken the partition over: it would be read here as it was then. */
+  async confirm(): Promise<boolean> {
+    const { worker, messages } = this.#options;
+    const isHeld = (await messages.isHeld?.(worker.partition)) ?? true;
+    if (!isHeld) this.#overtaken.resolve("fenced");
+    return isHeld;
   }
 
   #measure(running: 0 | 1): void {

@@ -5,6 +5,7 @@ import { ALONE, type Membership } from "@concord/failure-detection";
 import type { PartitionStatistics, PartitionWorker } from "@concord/dedup";
 import { fixedLists, foundingList, Owners, type HandOverPeers } from "@concord/ownership";
 import { MemoryMessageLog, ScriptedMembership } from "@concord/port-contracts";
+import type { MessageLog } from "@concord/ports";
 import { ConcordError, silentLog, silentMetrics, type Clock, type Timer } from "@concord/runtime";
 import { GAUGE_INTERVAL_MS, RELEASE_DRAIN_MS, UNIT_TIMES } from "../limits.ts";
 import { viewOf, type WorkerList } from "../store/worker-list.ts";
@@ -75,12 +76,13 @@ test("stop: statistics are being read: no timer is left behind that reads them f
 /** This worker works; a partition is its own while the one before it is gone. */
 async function shared(): Promise<{
   readonly partitions: Partitions;
+  readonly messages: MemoryMessageLog & { isHeld?: NonNullable<MessageLog["isHeld"]> };
   readonly workers: ScriptedWorker[];
   readonly clock: ManualClock;
   own(partition: number, isOwned: boolean): Promise<void>;
   self(state: "works" | "lost"): Promise<void>;
 }> {
-  const messages = new MemoryMessageLog(2);
+  const messages: MemoryMessageLog & { isHeld?: NonNullable<MessageLog["isHeld"]> } = new MemoryMessageLog(2);
   const workers: ScriptedWorker[] = [];
   const clock = new ManualClock();
   const membership = new ScriptedMembership();
@@ -109,7 +111,7 @@ async function shared(): Promise<{
     membership.self(state);
     await settle();
   };
-  return { partitions, workers, clock, own, self };
+  return { partitions, messages, workers, clock, own, self };
 }
 
 test("[DDD4] partitions: opened while they are owned, ended when not; calls elsewhere get the owner's address", async () => {
@@ -151,6 +153,23 @@ test("[DDD4] partitions: a worker with little CPU lost its lease for millisecond
   await clock.advance(UNIT_TIMES.lostServingMs);
   assert.equal(workers[0]!.stops, 1);
   await partitions.stop();
+});
+
+test("[DDD4] partitions: a worker paused while another one took its partition over, and woke with no input: it served what was there before, for ever; the log is asked", async () => {
+  const { messages, workers, own, self } = await shared();
+  await own(0, true);
+  const asked: number[] = [];
+  const held = new Set([0]);
+  messages.isHeld = async (partition) => (asked.push(partition), held.has(partition));
+  const blink = async (): Promise<void> => {
+    await self("lost");
+    await self("works");
+  };
+  await blink();
+  assert.deepEqual([asked, workers[0]!.stops], [[0], 0]);
+  held.clear();
+  await blink();
+  assert.deepEqual([asked, workers[0]!.stops], [[0, 0], 1]);
 });
 
 test("[DD9] partitions: whether messages come or not: every few seconds each window writes down what only memory holds", async () => {
