@@ -295,7 +295,17 @@ export interface Topology {
   readonly schemaVersion: bigint;
 }
 
-/** A connected client: one per process and cluster; all calls may run at the same time. */
+/** A table as CREATE TABLE and CREATE INDEX made it; stored names, in lower case. */
+export interface TableDescription {
+  readonly name: string;
+  readonly kind: "plain" | "transactional";
+  /** Types as in CQL. */
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  readonly partitionKey: readonly string[];
+  readonly clusteringKey: readonly string[];
+  readonly indexes: readonly { readonly name: string; readonly columns: readonly string[] }[];
+}
+
 /** A message on its way in. */
 export interface OutgoingMessage {
   /** Unique: copies with the same id come out once. Absent = a UUID is made, once for all tries of this call. */
@@ -388,12 +398,15 @@ export interface Messages {
   seen(ids: readonly string[], options?: SeenOptions): Promise<readonly boolean[]>;
 }
 
+/** A connected client: one per process and cluster; all calls may run at the same time. */
 export interface ConcordClient {
   /** UNIMPLEMENTED without `dedupWorker`. */
   readonly messages: Messages;
   readonly topology: Topology;
   /** CREATE TABLE and CREATE INDEX statements, all or nothing. Returns the schema version that has them. */
   createTables(statements: readonly string[]): Promise<bigint>;
+  /** Tables of the newest schema that a server knows, by name. */
+  tables(): Promise<readonly TableDescription[]>;
 
   /**
    * Runs `work` in a transaction and commits. Runs it again when the transaction was aborted (deadlock, lock timeout, fencing ...) until

@@ -7,9 +7,9 @@ import type {
   BatchResult,
   CallOptions,
   CommitToken,
+  ConcordClient,
   ConditionalOptions,
   ConditionalResult,
-  ConcordClient,
   Entity,
   Fields,
   Messages,
@@ -20,6 +20,7 @@ import type {
   Range,
   Row,
   RowReadOptions,
+  TableDescription,
   Topology,
   Transaction,
   TransactionOptions,
@@ -37,7 +38,17 @@ import { pageAtOnce, pagedRows, type RowsPage } from "./paging.ts";
 import { runTransaction, startOptions } from "./run-transaction.ts";
 import { resolveOutcome, type TransactionContext } from "./resolve-outcome.ts";
 import type { Storage } from "./storage.ts";
-import { exactKeyMessage, fieldsOf, rangeMessage, rowFromMessage, tableNameOf, tokenOfFields, writeMessage, type Table } from "./tables.ts";
+import {
+  describeTable,
+  exactKeyMessage,
+  fieldsOf,
+  rangeMessage,
+  rowFromMessage,
+  tableNameOf,
+  tokenOfFields,
+  writeMessage,
+  type Table,
+} from "./tables.ts";
 import type { Serving } from "./routes.ts";
 import { SessionTransaction } from "./transaction.ts";
 import type { TopologyWatch } from "./topology-watch.ts";
@@ -98,6 +109,12 @@ export class RoutingClient implements ConcordClient {
         await sleep(clock, Math.max(CREATE_AGAIN_MS, error.retryAfterMs ?? 0));
       }
     }
+  }
+
+  async tables(): Promise<readonly TableDescription[]> {
+    const { directory } = this.#context;
+    await directory.refreshSchema(0n);
+    return directory.tables.map(describeTable).toSorted((left, right) => (left.name < right.name ? -1 : 1));
   }
 
   runTransaction<T>(entity: Entity, work: (txn: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {

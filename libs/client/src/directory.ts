@@ -52,6 +52,11 @@ export class Directory {
     return this.#schemaVersion;
   }
 
+  /** Tables the client knows. */
+  get tables(): readonly Table[] {
+    return [...this.#tables.values()];
+  }
+
   /** A table the client knows; its name folds as in CQL. */
   find(name: string): Table | undefined {
     return this.#tables.get(foldName(name));

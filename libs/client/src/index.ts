@@ -30,6 +30,7 @@ export type {
   Row,
   RowReadOptions,
   StatementResult,
+  TableDescription,
   SeenOptions,
   StoredMessage,
   TlsOptions,

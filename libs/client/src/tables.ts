@@ -11,7 +11,7 @@ import {
   type WriteKind,
 } from "@concord/protos-common";
 import { cellToWire, isCellType, toJavaScript, tokenOf, type CellMessage, type CellType } from "@concord/values";
-import type { Fields, Range, Row, Write } from "./api.ts";
+import type { Fields, Range, Row, TableDescription, Write } from "./api.ts";
 import { clientError } from "./client-error.ts";
 import { cellFromMessage, cellMessage, cellOf } from "./values.ts";
 
@@ -27,6 +27,7 @@ export interface Table {
   readonly columns: ReadonlyMap<string, Column>;
   readonly partitionKey: readonly Column[];
   readonly clusteringKey: readonly Column[];
+  readonly indexes: TableDescription["indexes"];
 }
 
 export interface Column {
@@ -46,6 +47,7 @@ export function tableFromJson(text: string): Table {
     columns: { name: string; type: string }[];
     partitionKey: string[];
     clusteringKey: string[];
+    indexes?: { name: string; columns: string[] }[];
   };
   const unknown = stored.columns.find((column) => !isCellType(column.type));
   if (stored.formatVersion !== 1 || unknown !== undefined) {
@@ -64,6 +66,19 @@ export function tableFromJson(text: string): Table {
     columns,
     partitionKey: stored.partitionKey.map((name) => columns.get(name)!),
     clusteringKey: stored.clusteringKey.map((name) => columns.get(name)!),
+    indexes: (stored.indexes ?? []).map(({ name, columns: indexed }) => ({ name, columns: indexed })),
+  };
+}
+
+/** The table for programs that show it. */
+export function describeTable({ name, kind, columns, partitionKey, clusteringKey, indexes }: Table): TableDescription {
+  return {
+    name,
+    kind,
+    columns: [...columns.values()].map((column) => ({ name: column.name, type: column.type })),
+    partitionKey: partitionKey.map((column) => column.name),
+    clusteringKey: clusteringKey.map((column) => column.name),
+    indexes,
   };
 }
 

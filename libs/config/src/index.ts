@@ -1,6 +1,6 @@
 /** The only importer of zod: schemas are written with the `z` from here. */
 export { z } from "zod";
-export { buildOf, type Build } from "./build.ts";
+export { buildOf, versionText, type Build } from "./build.ts";
 export { configOfProcess, loadConfig, type ConfigProcess, type Loaded, type LoadOptions } from "./load.ts";
 export {
   diskShape,

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 
-const MAIN = join(import.meta.dirname, "main.ts");
+const MAIN = join(import.meta.dirname, "../main.ts");
 const FREE_PORTS = ["--listen-address", "127.0.0.1:0", "--admin-address", "127.0.0.1:0", "--http-address", "127.0.0.1:0"];
 const folder = await mkdtemp(join(tmpdir(), "concord-status-"));
 const server = spawn(process.execPath, [MAIN, "start", "--data", folder, ...FREE_PORTS], { stdio: ["ignore", "pipe", "inherit"] });
