@@ -39,7 +39,6 @@ type Outcome =
   | { readonly kind: "reply"; readonly reply: unknown; readonly onSynced: (() => void) | undefined }
   | { readonly kind: "error"; readonly error: ConcordError };
 
-/** Steps that ran and wait for their writes to be on disk. */
 /** What steps that ran one after the other leave. */
 interface Batch {
   waiting: readonly Waiting[];
@@ -112,9 +111,11 @@ export class Engine implements StepRunner, Checkpoints {
     return this.#queued.length + this.#loading.length + this.#ready.length + (this.#syncing?.waiting.length ?? 0);
   }
 
-  /** Rejects with the step's own error; OVERLOADED; STORE_FAILED, `applied: no` when the step never reached the store. */
+  /** Rejects with the step's own error; OVERLOADED; CORRUPT_DATA (I12); STORE_FAILED, `applied: no` when the step never reached the store. */
   submit<Reply>(step: StoreStep<Reply>): Promise<Reply> {
     if (this.#health.kind === "failed") return Promise.reject(storeFailed(this.#health.cause, "no"));
+    const refusal = this.#store.suspects.refusal(step.load);
+    if (refusal !== undefined) return Promise.reject(refusal);
     if (this.size >= this.#limits.stepsMax) {
       const metadata = { limit: "stepsMax", value: String(this.#limits.stepsMax) };
       return Promise.reject(new ConcordError("OVERLOADED", `${this.#limits.stepsMax} steps wait for the store`, { metadata }));
@@ -140,6 +141,8 @@ export class Engine implements StepRunner, Checkpoints {
    */
   async getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
+    const refusal = this.#store.suspects.refusal(keys);
+    if (refusal !== undefined) throw refusal;
     const synced = keys.map((key) => this.#syncedIn(key, keyHash(key)));
     const absent = keys.filter((_, at) => synced[at] === undefined);
     if (absent.length === 0) return synced.map((box) => box!.value);
@@ -150,7 +153,8 @@ export class Engine implements StepRunner, Checkpoints {
   /** As `getMany` of one key, at once; "ask": only `getMany` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     const hash = keyHash(key);
-    if (this.#health.kind === "failed" || this.#isActive(key, hash)) return "ask";
+    const isRefused = this.#health.kind === "failed" || this.#store.suspects.refusal([key]) !== undefined;
+    if (isRefused || this.#isActive(key, hash)) return "ask";
     const synced = this.#syncedIn(key, hash);
     return synced === undefined ? this.#store.peek(key) : synced.value;
   }

@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { Mutation, RowKey } from "@concord/ports";
 import { encodeMutation, mutationRowKey } from "@concord/rows";
-import { timestampUsOf } from "@concord/runtime";
+import { ConcordError, timestampUsOf } from "@concord/runtime";
 import { LARGE_ROWS_NOTICED, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
 import { applyRowsStep } from "./row-steps.ts";
 import { RowSizes } from "./row-sizes.ts";
@@ -111,4 +111,20 @@ test("row sizes: after a restart a row is large once it is merged or compared ag
   const [stored] = node.store.contents();
   node.sizes.noticed(stored!.key, stored!.value.length);
   await assert.rejects(node.write(update("a", 2, { c3: MIB })), { code: "LIMIT_EXCEEDED" });
+});
+
+test("row sizes: a row of several is suspect here: CORRUPT_DATA before any of them is sent, others pass", async () => {
+  const store = new MemoryKeyValue();
+  const suspectKey = storedRowKey(mutationRowKey(update("s", 1, { c: 1 })));
+  const refusal = new ConcordError("CORRUPT_DATA", "may be older", { applied: "no" });
+  const suspects = {
+    ranges: [{ from: suspectKey, to: Uint8Array.of(...suspectKey, 0) }],
+    refusal: (keys: readonly Uint8Array[]) => (keys.some((one) => Buffer.compare(one, suspectKey) === 0) ? refusal : undefined),
+  };
+  const sizes = new RowSizes({ reader: store, checksum, suspects });
+  await assert.rejects(async () => sizes.check([update("a", 1, { c: 1 }), update("s", 1, { c: 1 })]), {
+    code: "CORRUPT_DATA",
+    applied: "no",
+  });
+  assert.equal(sizes.check([update("a", 1, { c: 1 })]), undefined);
 });

@@ -1,7 +1,7 @@
 import { keyText } from "@concord/codec";
 import { decodeImage, decodeMutation, decodeRowKey, encodeImage, imageOf, mergeImages, mutationRowKey } from "@concord/rows";
 import { BoundedCache, ConcordError, toHex, type Checksum } from "@concord/runtime";
-import type { RowImage } from "@concord/ports";
+import type { RowImage, SuspectKeys } from "@concord/ports";
 import type { CellValue } from "@concord/values";
 import { LARGE_ROWS_NOTICED, ROW_BYTES_MAX, ROW_BYTES_NOTICED } from "./limits.ts";
 import { openRow, SEAL_BYTES, storedRowKey } from "./stored-row.ts";
@@ -10,6 +10,8 @@ export interface RowSizesOptions {
   /** Sees every step submitted before. */
   readonly reader: { getMany(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> };
   readonly checksum: Checksum;
+  /** This node's keys whose reads are refused: a write merges into what is there, so it would be refused too, perhaps after a part of it was applied. */
+  readonly suspects?: Pick<SuspectKeys, "ranges" | "refusal">;
 }
 
 /** Value of a key that is remembered. */
@@ -51,9 +53,11 @@ export class RowSizes {
 
   /**
    * Rejects with LIMIT_EXCEEDED (applied: no) when a row would grow above ROW_BYTES_MAX; a write that leaves it no larger than it is passes. Undefined:
-   * no row of them can.
+   * no row of them can. CORRUPT_DATA (applied: no): a row is suspect here.
    */
   check(mutations: readonly Uint8Array[]): Promise<void> | undefined {
+    const refusal = this.#suspectRefusal(mutations);
+    if (refusal !== undefined) return Promise.reject(refusal);
     let bytes = 0;
     for (const mutation of mutations) bytes += mutation.length;
     if (this.#large.size === 0 && bytes <= ROW_BYTES_MAX - ROW_BYTES_NOTICED) return undefined;
@@ -68,6 +72,12 @@ export class RowSizes {
     }
     const checked = [...rows].filter(([name, row]) => this.#large.get(name) !== undefined || row.bytes > ROW_BYTES_MAX - ROW_BYTES_NOTICED);
     return checked.length === 0 ? undefined : this.#checkRows(checked.map(([, row]) => row));
+  }
+
+  #suspectRefusal(mutations: readonly Uint8Array[]): ConcordError | undefined {
+    const { suspects } = this.#options;
+    if (suspects === undefined || suspects.ranges.length === 0) return undefined;
+    return suspects.refusal(mutations.map((mutation) => storedRowKey(mutationRowKey(mutation))));
   }
 
   async #checkRows(rows: readonly Written[]): Promise<void> {

@@ -9,12 +9,13 @@ import { BATCH_ENTRY_NAMESPACE } from "@concord/logged-batch";
 import type { Store } from "@concord/ports";
 import type { Service } from "@concord/rpc";
 import { ConcordError, lendingDisk, SpaceGuard, SpaceReserve, WRITES_TAKEN, type Disk, type Writes } from "@concord/runtime";
-import { openStore } from "@concord/store";
+import { describeSuspects, openStore } from "@concord/store";
 import type { BackendOptions, OpenedBackend } from "../backend-definition.ts";
 import type { RingConfig } from "./config.ts";
 import { RingBackend } from "./ring-backend.ts";
 import { RingSpace } from "./ring-space.ts";
 import { replicaService } from "./rpc/replica-service.ts";
+import { admittingRows } from "./suspect-rows.ts";
 
 /** Opens this node's store. Its peers are answered Hello from the moment the services are mounted (I1). */
 export async function openRing(options: BackendOptions<RingConfig>): Promise<OpenedBackend> {
@@ -103,6 +104,13 @@ async function diskOf(options: BackendOptions<RingConfig>): Promise<{ readonly d
 /** Opening the backing store takes the lock of the data folder. */
 async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk, writes: Writes): Promise<Store> {
   const open = writes.kind === "taken" ? openLevel : openLevelCopy;
-  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors(), reportFiltersTo(environment.log));
-  return openStore({ ...environment, disk, folder: STORE_FOLDER, backing, keepsCuts: true, shortLived: SHORT_LIVED, onFailed });
+  const options = { ...environment, disk, folder: STORE_FOLDER, keepsCuts: true, shortLived: SHORT_LIVED, onFailed };
+  const admitting = config.ring.length > 1 ? {} : admittingRows(options);
+  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors(), {
+    ...reportFiltersTo(environment.log),
+    ...admitting,
+  });
+  const store = await openStore({ ...options, backing });
+  for (const range of store.suspects.ranges) environment.log.error(`${describeSuspects(range)} are refused`, { folder: STORE_FOLDER });
+  return store;
 }

@@ -110,7 +110,7 @@ export async function openRingNode(options: RingNodeOptions): Promise<RingNode> 
   const onDamaged = (storedKey: Uint8Array): void => healer.noticed(storedKey);
   const logFollower = followerOf(options, localLog, appliedSeq);
   const { hasAllRows } = options;
-  const sizes = new RowSizes({ reader: engine, checksum });
+  const sizes = new RowSizes({ reader: engine, checksum, suspects: store.suspects });
   const onRow = sizes.noticed;
   const stored = new LocalRowReplica({ ...shared, name, reader: engine, catchUp, appliedSeq, hasAllRows, onDamaged, onRow });
   const localGroupRows = new LocalGroupRows({ reader: engine, appliedSeq, hasAllRows, checksum });

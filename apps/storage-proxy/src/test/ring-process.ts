@@ -99,6 +99,13 @@ export class RingProcess {
     await once(child, "exit");
   }
 
+  /** Its store is closed: what was written is below a checkpoint. */
+  async stop(): Promise<void> {
+    const child = this.#child!;
+    child.kill("SIGTERM");
+    await once(child, "exit");
+  }
+
   #follow(child: ChildProcess): Promise<void> {
     return new Promise((resolve, reject) => {
       const lines = createInterface({ input: child.stdout! });

@@ -15,6 +15,7 @@ const HARMS: readonly Harm[] = ["bit flip", "lost block"];
 const LOSES_WRITES = "journal's newest group";
 /** Tables never change: one that is still there gets its sound bytes back, also after the node has served with the damage. */
 const TABLES = /\.ldb$/;
+const WITHOUT_BLOCKS: readonly string[] = ["table", "table's end"];
 
 interface Part {
   readonly name: string;
@@ -77,12 +78,12 @@ class DamagedFiles {
     await target.serves(`after ${what} was put back`);
   }
 
-  /** A file of the kind, of each part in turn, or of the next one that has it. */
-  #fileOf({ pattern }: Kind): { readonly part: Part; readonly path: string } | undefined {
+  /** A file of the kind, of each part in turn, or of the next one that has it. Damaged tables of rows are served without their blocks: `damaged-block.ts`. */
+  #fileOf({ kind, pattern }: Kind): { readonly part: Part; readonly path: string } | undefined {
     const first = this.#trials++;
     for (let at = 0; at < PARTS.length; at += 1) {
       const part = PARTS[(first + at) % PARTS.length];
-      if (part === undefined) continue;
+      if (part === undefined || (part.name === "storage" && WITHOUT_BLOCKS.includes(kind))) continue;
       const folder = join(this.#target.dataFolder(this.#target.name), part.store);
       const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => pattern.test(name));
       const name = names.toSorted()[names.length === 0 ? 0 : this.#draw(names.length)];

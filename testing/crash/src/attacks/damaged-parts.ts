@@ -1,14 +1,12 @@
 // A disk that flips bits of one part's files while the node is stopped: the other services serve, `concord repair` mends what it can prove, a backup the rest.
-import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { Attack, Target } from "./attack.ts";
 import type { Served } from "./bystanders.ts";
+import { attackBlock } from "./damaged-block.ts";
+import { repair } from "./repair.ts";
 
-const PROGRAM = fileURLToPath(import.meta.resolve("@concord/concord/main"));
 const LOOK_MS = 100;
 const JOURNAL_HEADER_BYTES = 64;
 /** One message falls into each of four partitions with one chance of four. */
@@ -41,11 +39,7 @@ const inMiddle = (bytes: Buffer): number => bytes.length >> 1;
 const FOOTER_BYTES = 48;
 const ROWS: readonly Served[] = ["storage-proxy", "txn-coordinator"];
 
-const TABLES_OF_ROWS: Harm = {
-  what: "tables of rows",
-  files: /^storage\/store\/\d+\.ldb$/,
-  at: (bytes) => bytes.length - FOOTER_BYTES - 6,
-};
+const JOURNAL_OF_ROWS: Harm = { what: "the journal of rows", files: /^storage\/store\/journal\/[^/]+\.journal$/, at: inHeader };
 const JOURNAL_OF_OBJECTS: Case = {
   harms: [{ what: "the journal of objects", files: /^objects\/metadata\/journal\/[^/]+\.journal$/, at: inHeader }],
   part: "objects",
@@ -54,7 +48,7 @@ const JOURNAL_OF_OBJECTS: Case = {
 /** Partition 0 is refused, the dedup-worker serves the other partitions. */
 const OUTPUT_BESIDE_ROWS: Case = {
   harms: [
-    TABLES_OF_ROWS,
+    JOURNAL_OF_ROWS,
     { what: "the output of partition 0", files: /^messages\/log\/partition-0000\/output\/[^/]+\.journal$/, at: inHeader, isJournal: true },
   ],
   part: "storage",
@@ -81,12 +75,7 @@ const FILTERS_OF_ROWS: Harm = {
 
 const CASES: readonly Case[] = [
   MANIFEST_OF_ROWS,
-  {
-    harms: [{ what: "the journal of rows", files: /^storage\/store\/journal\/[^/]+\.journal$/, at: inHeader }],
-    part: "storage",
-    out: ROWS,
-  },
-  { harms: [TABLES_OF_ROWS], part: "storage", out: ROWS },
+  { harms: [JOURNAL_OF_ROWS], part: "storage", out: ROWS },
   {
     harms: [{ what: "CURRENT of objects", files: /^objects\/metadata\/CURRENT$/, at: inName }],
     part: "objects",
@@ -169,15 +158,6 @@ async function judgePages(target: Target, what: string, { part, refused = /^/ }:
   if (damaged.join() !== (part ?? "")) target.fail(`/parts reports damage in ${damaged.join()} while ${what} is damaged`);
 }
 
-/** Resolves with what `concord repair` printed, and its exit code. */
-async function repair(target: Target, flags: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
-  const args = [PROGRAM, "repair", target.dataFolder(target.name), "--apply", ...flags];
-  return promisify(execFile)(process.execPath, args).then(
-    ({ stdout }) => ({ code: 0, text: stdout }),
-    (error: { code: number; stdout: string }) => ({ code: error.code, text: error.stdout }),
-  );
-}
-
 async function attackOne(target: Target, one: Case): Promise<void> {
   const what = one.harms.map((each) => each.what).join(", ");
   for (const each of one.harms) if (each.isJournal === true) await fill(target, each);
@@ -215,6 +195,7 @@ export const damagedPart: Attack = {
   isShort: true,
   async run(target) {
     for (const one of [MANIFEST_OF_ROWS, JOURNAL_OF_OBJECTS, OUTPUT_BESIDE_ROWS]) await attackOne(target, one);
+    await attackBlock(target);
   },
 };
 
@@ -226,5 +207,6 @@ export const damagedParts: Attack = {
   async run(target) {
     await attackFilters(target);
     for (const one of CASES) await attackOne(target, one);
+    await attackBlock(target);
   },
 };
