@@ -16,8 +16,8 @@ export interface CommandIo {
   readonly isTerminal: boolean;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Pick<Clock, "setTimer">;
-  /** Aborted by Ctrl-C and SIGTERM. */
-  readonly signal: AbortSignal;
+  /** Aborted by Ctrl-C and SIGTERM. A verb that never asks for it is ended by either at once, as the system does. */
+  readonly stopSignal: () => AbortSignal;
 }
 
 export interface Command {

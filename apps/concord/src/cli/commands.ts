@@ -43,9 +43,6 @@ export async function runVerb(args: readonly string[], build: () => Build, clock
 }
 
 function terminalIo(clock: Pick<Clock, "setTimer">): CommandIo {
-  const stopping = new AbortController();
-  // A second signal ends the process as the system does.
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
   // The reader of the output has gone: `| head`.
   process.stdout.on("error", ({ code }: NodeJS.ErrnoException) => process.exit(code === "EPIPE" ? 0 : 1));
   return {
@@ -56,6 +53,13 @@ function terminalIo(clock: Pick<Clock, "setTimer">): CommandIo {
     isTerminal: process.stdin.isTTY,
     env: process.env,
     clock,
-    signal: stopping.signal,
+    stopSignal,
   };
+}
+
+function stopSignal(): AbortSignal {
+  const stopping = new AbortController();
+  // A second signal ends the process as the system does.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stopping.abort());
+  return stopping.signal;
 }

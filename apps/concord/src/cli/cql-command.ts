@@ -136,7 +136,7 @@ function tableText(answer: Answer): string {
 
 /** A failed statement does not end it; end of input does. */
 async function runShell(session: CqlSession, db: ConcordClient, printing: Printing): Promise<ExitCode> {
-  const { input, output, out, signal } = printing.io;
+  const { input, output, out, stopSignal } = printing.io;
   const file = join(homedir(), HISTORY_FILE);
   const history = (await readFile(file, "utf8").catch(() => "")).split("\n").filter((line) => line !== "");
   const lines = createInterface({
@@ -149,7 +149,7 @@ async function runShell(session: CqlSession, db: ConcordClient, printing: Printi
   let isOpen = true;
   lines.once("close", () => (isOpen = false));
   lines.on("SIGINT", () => lines.close());
-  signal.addEventListener("abort", () => lines.close(), { once: true });
+  stopSignal().addEventListener("abort", () => lines.close(), { once: true });
   out(`connected to ${db.topology.coordinators.map(({ name }) => name).join(", ")}; HELP; shows what there is, EXIT; ends`);
   const prompt = (text: string): void => {
     if (!isOpen) return;

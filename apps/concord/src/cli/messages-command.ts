@@ -118,7 +118,7 @@ async function tail(wanted: Wanted): Promise<ExitCode> {
   const { topic, partition: only, from, io } = wanted;
   const { messages } = wanted.db;
   const stopping = new AbortController();
-  const signal = AbortSignal.any([io.signal, stopping.signal]);
+  const signal = AbortSignal.any([io.stopSignal(), stopping.signal]);
   let left = wanted.limit ?? Infinity;
   const follow = async (partition: number): Promise<void> => {
     const start = from === undefined ? (await messages.bounds(partition, { topic })).end : BigInt(from);

@@ -43,10 +43,10 @@ export const statusCommand = command(
   ({ values }, io) => printStatus(textOption(values, "admin") ?? DEFAULT_ADDRESS, values["json"] === true, io),
 );
 
-async function printStatus(admin: string, json: boolean, { out, err, clock, signal }: CommandIo): Promise<ExitCode> {
+async function printStatus(admin: string, json: boolean, { out, err, clock }: CommandIo): Promise<ExitCode> {
   const late = new AbortController();
   const timer = clock.setTimer(TIMEOUT_MS, () => late.abort(new Error(`not within ${TIMEOUT_MS / 1000} s`)));
-  const status = await statusOf(admin, AbortSignal.any([late.signal, signal])).catch((thrown: unknown) => reasonOf(thrown));
+  const status = await statusOf(admin, late.signal).catch((thrown: unknown) => reasonOf(thrown));
   timer.cancel();
   if (typeof status === "string") {
     err(`concord status: no answer from the admin port ${admin}: ${status}`);

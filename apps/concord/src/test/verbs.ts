@@ -33,7 +33,7 @@ export async function runVerbHere(command: Command, args: readonly string[], opt
     isTerminal: options.isTerminal ?? false,
     env: {},
     clock: nodeClock,
-    signal: options.signal ?? new AbortController().signal,
+    stopSignal: () => options.signal ?? new AbortController().signal,
   };
   const code = await command.run(args, io);
   return { code, ...printed };
