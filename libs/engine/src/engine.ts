@@ -141,8 +141,6 @@ export class Engine implements StepRunner, Checkpoints {
    */
   async getSynced(keys: readonly Uint8Array[]): Promise<readonly (Uint8Array | undefined)[]> {
     if (this.#health.kind === "failed") throw storeFailed(this.#health.cause, "no");
-    const refusal = this.#store.suspects.refusal(keys);
-    if (refusal !== undefined) throw refusal;
     const synced = keys.map((key) => this.#syncedIn(key, keyHash(key)));
     const absent = keys.filter((_, at) => synced[at] === undefined);
     if (absent.length === 0) return synced.map((box) => box!.value);
@@ -153,8 +151,7 @@ export class Engine implements StepRunner, Checkpoints {
   /** As `getMany` of one key, at once; "ask": only `getMany` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask" {
     const hash = keyHash(key);
-    const isRefused = this.#health.kind === "failed" || this.#store.suspects.refusal([key]) !== undefined;
-    if (isRefused || this.#isActive(key, hash)) return "ask";
+    if (this.#health.kind === "failed" || this.#isActive(key, hash)) return "ask";
     const synced = this.#syncedIn(key, hash);
     return synced === undefined ? this.#store.peek(key) : synced.value;
   }

@@ -34,6 +34,10 @@ class SuspectStore extends MemoryKeyValue {
     const refusal = this.suspects.refusal(keys);
     return refusal === undefined ? super.getMany(keys) : Promise.reject(refusal);
   }
+
+  override peek(key: Uint8Array): Uint8Array | undefined | "ask" {
+    return this.suspects.refusal([key]) === undefined ? super.peek(key) : "ask";
+  }
 }
 
 function setUp(): Engine {

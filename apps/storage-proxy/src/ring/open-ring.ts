@@ -105,12 +105,10 @@ async function diskOf(options: BackendOptions<RingConfig>): Promise<{ readonly d
 async function openOwnStore({ config, environment, onFailed }: BackendOptions<RingConfig>, disk: Disk, writes: Writes): Promise<Store> {
   const open = writes.kind === "taken" ? openLevel : openLevelCopy;
   const options = { ...environment, disk, folder: STORE_FOLDER, keepsCuts: true, shortLived: SHORT_LIVED, onFailed };
-  const admitting = config.ring.length > 1 ? {} : admittingRows(options);
-  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors(), {
-    ...reportFiltersTo(environment.log),
-    ...admitting,
-  });
+  const mends = { ...reportFiltersTo(environment.log), ...admittingRows(options) };
+  const backing = await open(join(config.dataFolder, STORE_FOLDER), nodeDescriptors(), mends);
   const store = await openStore({ ...options, backing });
-  for (const range of store.suspects.ranges) environment.log.error(`${describeSuspects(range)} are refused`, { folder: STORE_FOLDER });
+  const end = config.ring.length > 1 ? "are copied from both peers before this node serves" : "are refused";
+  for (const range of store.suspects.ranges) environment.log.error(`${describeSuspects(range)} ${end}`, { folder: STORE_FOLDER });
   return store;
 }

@@ -32,17 +32,22 @@ type State =
   | { readonly kind: "opened" }
   | { readonly kind: "starting" }
   /** Part of the ring, and may lack what it acknowledged or what its peers dropped: peers that catch up, too, read from it, nothing else. */
-  | { readonly kind: "recovering"; readonly node: RingNode; readonly lacksRows: boolean }
+  | ({ readonly kind: "recovering"; readonly node: RingNode } & Lacking)
   | { readonly kind: "serving"; readonly node: RingNode }
   | { readonly kind: "stopped" };
 
+interface Lacking {
+  /** Rows are missing, or older than they were: lost in a repair, or deleted in ranges that are healed. */
+  readonly lacksRows: boolean;
+  /** Ranges of a damaged table are empty here until they are copied: no row is given to a peer before. */
+  readonly heals: boolean;
+}
+
 /** What a peer that catches up reads from. */
-export interface RingSource {
+export interface RingSource extends Lacking {
   readonly node: RingNode;
   /** This node catches up itself. */
   readonly recovering: boolean;
-  /** It does so because its store lost rows in a repair. */
-  readonly lacksRows: boolean;
 }
 
 /** This node's part of a ring of 1 or 3 nodes, on a store of its own. */
@@ -100,10 +105,17 @@ export class RingBackend implements StorageBackend {
     throw new ConcordError("STARTING", "this node is not part of its ring yet");
   }
 
-  /** What a peer reads that catches up. STARTING until this node's logs are open. */
+  /** What a peer reads that catches up, rows among it. STARTING until this node's logs are open, and while it heals. */
+  rowSource(): RingSource {
+    const source = this.source();
+    if (!source.heals) return source;
+    throw new ConcordError("STARTING", "this node heals rows of a damaged table: they are copied from once it serves");
+  }
+
+  /** The same of logs alone. STARTING until this node's logs are open. */
   source(): RingSource {
     if (this.#state.kind === "recovering") return { ...this.#state, recovering: true };
-    return { node: this.node(), recovering: false, lacksRows: false };
+    return { node: this.node(), recovering: false, lacksRows: false, heals: false };
   }
 
   /** How far each replica is behind. STARTING and DRAINING as `node`. */
@@ -137,13 +149,16 @@ export class RingBackend implements StorageBackend {
       settleMs: config.writeTimeoutMs + WRITE_MORE_MS_MAX,
       signal,
     };
+    // Before anything of the store is loaded: what is left in a range may be older than what is copied.
+    if (this.#heals) await store.suspects.clear();
     const { startWaits = new StartWaits(environment) } = environment;
     const joined = await startWaits.during(`the nodes of the ring: ${members.join(", ")}`, (_, doing) => formRing({ ...formation, doing }));
     const node = await startWaits.during("what this node lacks, from its peers", (_, doing) =>
       this.#recover({ ...formation, doing }, joined),
     );
     signal.throwIfAborted();
-    // The store is part of the ring and its logs are loaded: only now is anything answered (I1).
+    // The store is part of the ring, its logs are loaded and its rows healed: only now is anything answered (I1).
+    assert(!this.#heals, "a node of a ring serves no suspect range");
     this.#state = { kind: "serving", node };
     node.replay.start();
     node.hintDelivery.start();
@@ -189,23 +204,29 @@ export class RingBackend implements StorageBackend {
     }
   }
 
+  /** A node alone has no peer to copy from: it refuses the keys. */
+  get #heals(): boolean {
+    return this.#options.peers.length > 0 && this.#options.store.suspects.ranges.length > 0;
+  }
+
   /** Opens the logs, and brings back what they lack before anything is promised, accepted or answered. */
   async #recover(formation: FormationOptions, joined: "joined" | "formed" | "lagging"): Promise<RingNode> {
     const { store, peers } = this.#options;
-    const node = await this.#open();
+    const [node, heals] = [await this.#open(), this.#heals];
     formation.signal.throwIfAborted();
     // A ring of one has no peer that knows more; a store that joins has never served or was copied just now.
     const mayLack = store.cutTail && joined === "formed" && peers.length > 0;
-    if (!mayLack && joined !== "lagging") {
+    if (!mayLack && joined !== "lagging" && !heals) {
       if (store.cutTail) await store.caughtUp();
       return node;
     }
     // A store that fell behind has all rows up to there; one that a repair made of what was left has not (`copiesBeforeServing`).
-    const lacksRows = joined === "lagging" && !(await hasAllRows(store));
-    this.#state = { kind: "recovering", node, lacksRows };
+    const areLost = joined === "lagging" && !(await hasAllRows(store));
+    this.#state = { kind: "recovering", node, lacksRows: areLost || heals, heals };
     const own = { log: node.replicaLog, runner: node.engine, peers: peers.map((peer) => peer.log) };
-    const isWhole = joined === "formed" && (await rejoinRing(formation, own));
-    if (!isWhole) await copyLagging(formation, lacksRows ? "lost" : "whole");
+    const isWhole = !heals && joined === "formed" && (await rejoinRing(formation, own));
+    if (!isWhole) await copyLagging(formation, areLost ? "lost" : heals ? "cleared" : "whole");
+    if (heals) await store.suspects.drop();
     if (store.cutTail) await store.caughtUp();
     // Copied beneath the logs that are open.
     return isWhole ? node : await this.#open();

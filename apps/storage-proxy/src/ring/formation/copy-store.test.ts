@@ -191,3 +191,30 @@ test("[TXR4] copy: a peer drops tombstones meanwhile: made anew, and what the fi
   assert.equal(await readForgotten(store, checksum), 5n);
   assert.ok(progress.includes("copying the store from p2: 5 entries, 0 MiB so far"), progress.join("\n"));
 });
+
+/** A store with the header of group g, applied and dropped up to `seq`. */
+function ownLog(seq: number): MemoryKeyValue {
+  const at = seqOf(BigInt(seq));
+  const zero = { timestampCeilingUs: timestampUsOf(0n), promisedEpoch: epochOf(1n), owner: "a" };
+  const value = encodeHeader({ ...zero, appliedSeq: at, appliedEpoch: epochOf(1n), droppedSeq: at }, checksum);
+  return new MemoryKeyValue({ entries: [{ key: headerKey("g"), value }] });
+}
+
+test("[TXR4] copy into cleared ranges: the own log has dropped entries that no peer had applied: their rows are nowhere, REPLICAS_UNAVAILABLE", async () => {
+  const peers = [copiedPeer("p1", 7, []), copiedPeer("p2", 6, [])];
+  const into = (seq: number, rows: CopyOptions["rows"]): Promise<void> =>
+    copyStore({ store: ownLog(seq), peers, checksum, log: silentLog, logs: "own", rows });
+  await assert.rejects(into(9, "cleared"), { code: "REPLICAS_UNAVAILABLE" });
+  await into(9, "whole");
+  await into(7, "cleared");
+});
+
+test("[TXR4] copy into cleared ranges: a peer that recovers is waited for; one that serves is copied", async () => {
+  const from = (state: CopiedState): Promise<void> => {
+    const peers = [copiedPeer("p1", 9, [row("a", 3)], state), copiedPeer("p2", 9, [row("a", 3)])];
+    return copyStore({ store: ownLog(9), peers, checksum, log: silentLog, logs: "own", rows: "cleared" });
+  };
+  await assert.rejects(from({ recovering: true }), { code: "REPLICAS_UNAVAILABLE", message: /p1 .* once it serves/ });
+  await assert.rejects(from({ recovering: true, lacksRows: true }), { code: "REPLICAS_UNAVAILABLE" });
+  await from({});
+});

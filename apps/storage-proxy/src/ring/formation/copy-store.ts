@@ -46,9 +46,9 @@ export interface CopyOptions {
   readonly logs: "lost" | "own";
   /**
    * Rows of the store. "whole": all that it acknowledged. "lost": some are missing, or older than they were; they go first when both peers are whole, since
-   * a row whose deletion was lost would return.
+   * a row whose deletion was lost would return. "cleared": those of some ranges are deleted, the others whole; both peers must serve.
    */
-  readonly rows: "whole" | "lost";
+  readonly rows: "whole" | "lost" | "cleared";
 }
 
 /** Entries of a group up to which the copied rows hold what followed from them. */
@@ -160,7 +160,7 @@ async function readHeaders(peer: PeerSession): Promise<readonly StoreEntry[]> {
 async function copyGroup(options: CopyOptions, group: string, copied: CopiedRows, answers: readonly Collection[]): Promise<void> {
   const { store, checksum, logs, log, rows } = options;
   const own = logs === "own" ? await readStoredGroup(store, group, checksum) : undefined;
-  const lacking = { own: rows === "lost", peers: answers.map(({ lacksRows }) => lacksRows) };
+  const lacking = { own: rows !== "whole", peers: answers.map(({ lacksRows }) => lacksRows) };
   const restored = await restoreFrom(options, group, copied.provenSeq, own, lacking).catch(async (thrown: unknown) => {
     const claimedSeq = lacking.own && own !== undefined ? later(copied.claimedSeq, own.droppedSeq) : copied.claimedSeq;
     if (claimedSeq === copied.provenSeq || !lacking.peers.includes(true)) throw thrown;
@@ -207,21 +207,21 @@ export async function readWhole(replica: Pick<LogReplica, "logRead">, group: str
 interface Collection {
   readonly collection: string;
   readonly forgottenUs: bigint;
+  readonly recovering: boolean;
   readonly lacksRows: boolean;
 }
 
 /**
  * Whether the own rows go before the copy: both peers have every row that this store acknowledged. A peer that lost rows, too, may have acknowledged some
- * with this node alone: then what both have left is united. REPLICAS_UNAVAILABLE for a whole store: a row of that peer may be one that all have deleted.
+ * with this node alone: then what both have left is united. REPLICAS_UNAVAILABLE for a whole store: a row of that peer may be one that all have deleted. And
+ * for one with cleared ranges, beside a peer that recovers: the peer may lack what this store had acknowledged with it alone.
  */
 function areRowsLost({ rows, peers }: CopyOptions, answers: readonly Collection[]): boolean {
-  const lacking = peers.filter((_, at) => answers[at]?.lacksRows);
-  if (lacking.length === 0) return rows === "lost";
+  const awaited = peers.filter((_, at) => answers[at]?.lacksRows === true || (rows === "cleared" && answers[at]?.recovering === true));
+  if (awaited.length === 0) return rows === "lost";
   if (rows === "lost") return false;
-  throw new ConcordError(
-    "REPLICAS_UNAVAILABLE",
-    `${lacking.map(({ name }) => name).join(", ")} lost rows in a repair: copied from once it serves`,
-  );
+  const names = awaited.map(({ name }) => name).join(", ");
+  throw new ConcordError("REPLICAS_UNAVAILABLE", `${names} lacks rows, or catches up itself: copied from once it serves`);
 }
 
 /** What each peer has dropped so far. */

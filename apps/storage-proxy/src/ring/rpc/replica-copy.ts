@@ -9,9 +9,9 @@ import { checkCount } from "../../rpc/checks.ts";
 const HEADERS_ONLY = [HEADERS_NAMESPACE];
 
 /** One page of this node's store for a peer that lost its own, or may lack something (TXR4). */
-export function copyHandler(source: () => RingSource, store: KeyValue): Handler<ReplicaService, "Copy"> {
+export function copyHandler(source: () => RingSource, rowSource: () => RingSource, store: KeyValue): Handler<ReplicaService, "Copy"> {
   return async (request) => {
-    const { recovering, lacksRows, node } = source();
+    const { recovering, lacksRows, node } = request.headersOnly ? source() : rowSource();
     const { forgotten } = node;
     checkCount(request.limit, REPLICA_ITEMS_MAX, "REPLICA_ITEMS_MAX", "entries");
     const entries: StoreEntryInit[] = [];

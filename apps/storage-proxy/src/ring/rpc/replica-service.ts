@@ -35,12 +35,13 @@ export function replicaService(options: ReplicaServiceOptions): Service {
   const { log } = options.environment;
   const node = (): RingNode => backend.node();
   const source = (): RingSource => backend.source();
+  const rowSource = (): RingSource => backend.rowSource();
   const heardOf = (peer: string, incarnation: string): void => backend.heardOf(peer, incarnation);
   return define(options, ReplicaService, {
     Hello: { roles: PEER, handler: helloHandler({ node: name, members, store, formed: () => backend.ready, heardOf, writeClock, log }) },
     Space: ofOurVersion(() => ({ low: space.isLow })),
-    Copy: ofOurVersion(copyHandler(source, store)),
-    ReadPart: ofOurVersion(readPartHandler(source, options.environment.checksum)),
+    Copy: ofOurVersion(copyHandler(source, rowSource, store)),
+    ReadPart: ofOurVersion(readPartHandler(rowSource, options.environment.checksum)),
     ApplyRows: ofOurVersion(applyRowsHandler(node)),
     ReadRows: ofOurVersion(readRowsHandler(node)),
     ReadRowRange: ofOurVersion(readRowRangeHandler(node)),
