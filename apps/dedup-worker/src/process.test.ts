@@ -66,7 +66,7 @@ test("[OPS7] process: a second one on the same data folder: refuses to start", a
   const second = workers.run();
   let output = "";
   second.stdout!.on("data", (bytes: Buffer) => (output += bytes.toString()));
-  const [code] = (await once(second, "exit")) as [number];
+  const [code] = (await once(second, "close")) as [number];
   assert.equal(code, 1);
   assert.match(output, /cannot open the store/);
   assert.equal((await ingest(first.address, ["still-served"]))[0]!.verdict, "VERDICT_ACCEPTED");
@@ -78,7 +78,7 @@ test("[OPS5] process: a configuration with mistakes: all of them at once, exit 2
   const child = workers.run({ args: ["--partitions", "0", "--id-source", "nowhere", "--nonsense", "1"] });
   let output = "";
   child.stderr!.on("data", (bytes: Buffer) => (output += bytes.toString()));
-  const [code] = (await once(child, "exit")) as [number];
+  const [code] = (await once(child, "close")) as [number];
   assert.equal(code, 2);
   for (const one of [/partitions/, /id-source/, /nonsense/]) assert.match(output, one);
 });

@@ -137,7 +137,7 @@ test("[SEC5] process: no access keys: says how to give them, exit 2; a secret th
     const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "ignore", "pipe"] });
     let output = "";
     child.stderr.on("data", (bytes: Buffer) => (output += bytes.toString()));
-    const [code] = (await once(child, "exit")) as [number];
+    const [code] = (await once(child, "close")) as [number];
     assert.equal(code, 2);
     return output;
   };

@@ -74,7 +74,7 @@ test("[OPS5] process: a configuration with mistakes: all of them at once, exit 2
   });
   let output = "";
   child.stderr.on("data", (bytes: Buffer) => (output += bytes.toString()));
-  const [code] = (await once(child, "exit")) as [number];
+  const [code] = (await once(child, "close")) as [number];
   assert.equal(code, 2);
   assert.match(output, /read-timeout-ms/);
   assert.match(output, /nonsense/);

@@ -52,7 +52,7 @@ for (const [name, program] of Object.entries(PROGRAMS)) {
     let printed = "";
     child.stdout!.on("data", (bytes) => (printed += String(bytes)));
     const end = setTimeout(() => child.kill("SIGKILL"), END_MS_MAX);
-    const [code, signal] = (await once(child, "exit")) as [number | null, string | null];
+    const [code, signal] = (await once(child, "close")) as [number | null, string | null];
     clearTimeout(end);
     assert.deepEqual([code, signal], [0, null], `the program was still there after ${END_MS_MAX} ms; it printed: ${printed}`);
     if (name === "connect fails")

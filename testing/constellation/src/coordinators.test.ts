@@ -57,7 +57,7 @@ async function command(...words: readonly string[]): Promise<{ readonly code: nu
   const child = spawn(process.execPath, [PROGRAM, "coordinators", ...words, "--config", config], { stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { code, out };
 }
 

@@ -76,7 +76,7 @@ async function command(...words: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [PROGRAM, "workers", ...words, "--config", config], { stdio: ["ignore", "pipe", "pipe"] });
   let out = "";
   for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk: Buffer) => void (out += chunk.toString()));
-  const code = await new Promise<number | null>((resolve) => child.once("exit", resolve));
+  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   assert.equal(code, 0, out);
   return out;
 }
