@@ -48,12 +48,16 @@ export function onFailedOf({ onFailed }: ObjectGatewayOptions): (cause: ConcordE
 async function openLocal(config: ObjectGatewayConfig, options: ObjectGatewayOptions): Promise<OpenMetadata> {
   const { clock, metrics, checksum, log } = options.environment;
   const store = await (options.openKeyValue?.(config.nodeName) ?? openOwnStore(config, options));
-  const engine = new Engine({ store, clock, metrics, onFailed: onFailedOf(options) });
+  let isClosed = false;
+  const onFailed = onFailedOf(options);
+  const engine = new Engine({ store, clock, metrics, onFailed: (cause) => isClosed || onFailed(cause) });
   return {
     metadata: new KeyValueMetadata({ store: engine, checksum, log }),
     refuseWaiting: () => store.refuseWaiting?.(),
     close: async () => {
       await engine.whenIdle();
+      // A request that was cut off may still write what it leaves: refused, and no failure of the store.
+      isClosed = true;
       await store.close().catch(() => log.warn("the store did not close well"));
     },
   };

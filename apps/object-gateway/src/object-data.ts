@@ -42,9 +42,9 @@ export async function openObjectData(
 }
 
 async function connected(config: ObjectGatewayConfig, environment: Environment, signal: AbortSignal): Promise<OpenObjectData> {
-  const { cephConf: conf, cephUser: user, cephPool: pool, cephNamespace: namespace } = config;
+  const { cephConf: conf, cephUser: user, cephPool: pool, cephNamespace: namespace, drainGraceMs: graceMs } = config;
   const { clock, checksum, failpoint } = environment;
-  const options: RadosOptions = { conf, user, pool, namespace, clock };
+  const options: RadosOptions = { conf, user, pool, namespace, clock, stopping: { signal, graceMs } };
   const { startWaits = new StartWaits(environment) } = environment;
   const connect = async (): Promise<OpenObjectData> => new RadosObjectData({ pool: await connectPool(options), checksum, failpoint });
   return startWaits.until(`the pool ${pool} of the Ceph cluster in ${conf}`, connect, { signal, again: () => true });

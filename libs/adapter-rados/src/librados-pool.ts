@@ -1,7 +1,7 @@
 import { getSystemErrorName } from "node:util";
-import { assert, ConcordError, type Clock, type Timer } from "@concord/runtime";
+import { ConcordError, type Clock, type Timer } from "@concord/runtime";
 import { loadLibrados, type Librados } from "./librados.ts";
-import { CONNECT_TIMEOUT_S, KEEP_ALIVE_MS, OPERATIONS_MAX, OPERATION_TIMEOUT_S } from "./limits.ts";
+import { CONNECT_TIMEOUT_S, KEEP_ALIVE_MS, OPERATIONS_MAX, OPERATION_TIMEOUT_S, STOP_SILENCE_MS } from "./limits.ts";
 import type { KeyPage, ObjectSpan, RadosPool, WriteAnswer, WriteStep } from "./pool.ts";
 
 const EQUAL = 1;
@@ -20,10 +20,40 @@ export interface RadosOptions {
   readonly clock: Clock;
   /** OPERATION_TIMEOUT_S if absent. */
   readonly operationTimeoutS?: number;
+  /**
+   * The process stops: `signal` ends connecting at once, and `graceMs` later a cluster that does not answer is waited for no longer than
+   * STOP_SILENCE_MS allows. If absent, only `close` begins that.
+   */
+  readonly stopping?: { readonly signal: AbortSignal; readonly graceMs: number };
 }
 
-/** Connects. STORE_FAILED (applied: no) with what is wrong: no monitor answers, no such pool, no permission, librados is missing. */
-export async function connectPool(options: RadosOptions): Promise<RadosPool> {
+/**
+ * Connects. STORE_FAILED (applied: no) with what is wrong: no monitor answers, no such pool, no permission, librados is missing. DRAINING once the
+ * process stops.
+ */
+export function connectPool(options: RadosOptions): Promise<RadosPool> {
+  const { stopping } = options;
+  if (stopping === undefined) return connected(options);
+  const { signal } = stopping;
+  return new Promise((resolve, reject) => {
+    const leave = (): void => reject(closedPool());
+    if (signal.aborted) return leave();
+    signal.addEventListener("abort", leave);
+    connected(options).then(
+      (pool) => {
+        signal.removeEventListener("abort", leave);
+        if (signal.aborted) void pool.close();
+        else resolve(pool);
+      },
+      (thrown: unknown) => {
+        signal.removeEventListener("abort", leave);
+        reject(thrown);
+      },
+    );
+  });
+}
+
+async function connected(options: RadosOptions): Promise<RadosPool> {
   const rados = await loadLibrados();
   const { functions } = rados;
   const handle = new BigUint64Array(1);
@@ -34,30 +64,53 @@ export async function connectPool(options: RadosOptions): Promise<RadosPool> {
     const timeoutS = String(options.operationTimeoutS ?? OPERATION_TIMEOUT_S);
     const settings = { client_mount_timeout: String(CONNECT_TIMEOUT_S), rados_mon_op_timeout: timeoutS, rados_osd_op_timeout: timeoutS };
     for (const [name, value] of Object.entries(settings)) check(functions.setConf(cluster, name, value), `setting ${name}`);
-    const connect = await called<number>((done) => functions.connect.async(cluster, done));
+    const connect = await called<number>(rados, (done) => functions.connect.async(cluster, done));
     check(connect, `no monitor of ${options.conf} answers as client.${options.user}`);
     const context = new BigUint64Array(1);
-    check(await called<number>((done) => functions.createContext.async(cluster, options.pool, context, done)), `pool ${options.pool}`);
+    const created = await called<number>(rados, (done) => functions.createContext.async(cluster, options.pool, context, done));
+    check(created, `pool ${options.pool}`);
     functions.setNamespace(context[0]!, options.namespace);
-    return new LibradosPool(rados, options.clock, cluster, context[0]!);
+    return new LibradosPool(rados, options, cluster, context[0]!);
   } catch (thrown) {
-    await called<void>((done) => functions.shutdown.async(cluster, done));
+    await called<void>(rados, (done) => functions.shutdown.async(cluster, done));
     throw thrown;
   }
+}
+
+function closedPool(): ConcordError {
+  return new ConcordError("DRAINING", "objects in RADOS: the process stops", { applied: "no" });
 }
 
 function check(result: number, what: string): void {
   if (result < 0) throw new ConcordError("STORE_FAILED", `objects in RADOS: ${what}: ${getSystemErrorName(result)}`, { applied: "no" });
 }
 
-/** koffi's worker thread makes the call; its arguments are values or kept by the caller. */
-function called<Result>(call: (done: (error: Error | null, result: Result) => void) => void): Promise<Result> {
-  return new Promise((resolve, reject) => call((error, result) => (error === null ? resolve(result) : reject(error))));
+/**
+ * A worker thread of koffi makes the call; its arguments are values or kept by the caller. It blocks while a monitor is silent, and Node joins its worker
+ * threads before it exits: meanwhile the process ends without that.
+ */
+async function called<Result>(
+  { functions }: Librados,
+  call: (done: (error: Error | null, result: Result) => void) => void,
+): Promise<Result> {
+  const exit = (code: number): void => functions.exit(code);
+  process.once("exit", exit);
+  try {
+    return await new Promise<Result>((resolve, reject) => call((error, result) => (error === null ? resolve(result) : reject(error))));
+  } finally {
+    process.off("exit", exit);
+  }
 }
 
-/** An operation on its way. `memory` is what the library writes to: referenced from here until the answer came (koffi keeps nothing). */
-interface Pending {
+interface Operation {
+  /** Memory that the library writes to: referenced from here until the answer came (koffi keeps nothing). */
   readonly memory: readonly object[];
+  readonly submit: (completion: bigint) => number;
+  readonly release: () => void;
+}
+
+/** An operation on its way. */
+interface Pending extends Operation {
   readonly completion: bigint;
   readonly resolve: (result: number) => void;
 }
@@ -72,15 +125,19 @@ class LibradosPool implements RadosPool {
   readonly #callback: { readonly pointer: bigint; release(): void };
   #lastId = 0n;
   #keepAlive: Timer | undefined;
-  #whenIdle: (() => void) | undefined;
+  #whenEnded: (() => void) | undefined;
   #isClosed = false;
+  /** The process stops and the cluster does not answer: nothing more is sent. */
+  #isSilent = false;
+  #watch: Timer | undefined;
 
-  constructor(rados: Librados, clock: Clock, cluster: bigint, context: bigint) {
+  constructor(rados: Librados, { clock, stopping }: RadosOptions, cluster: bigint, context: bigint) {
     this.#rados = rados;
     this.#clock = clock;
     this.#cluster = cluster;
     this.#context = context;
     this.#callback = rados.onComplete((id) => this.#completed(id));
+    stopping?.signal.addEventListener("abort", () => this.#watchFrom(stopping.graceMs));
   }
 
   async write(object: string, steps: readonly WriteStep[]): Promise<WriteAnswer> {
@@ -88,9 +145,11 @@ class LibradosPool implements RadosPool {
     // The library copies the steps' bytes here, before anything is awaited.
     const operation = functions.createWrite();
     for (const step of steps) this.#addStep(operation, step);
-    const result = await this.#operate([], (completion) =>
-      functions.operateWrite(operation, this.#context, completion, object, null, 0),
-    ).finally(() => functions.releaseWrite(operation));
+    const result = await this.#operate({
+      memory: [],
+      submit: (completion) => functions.operateWrite(operation, this.#context, completion, object, null, 0),
+      release: () => functions.releaseWrite(operation),
+    });
     return answerOf(object, result);
   }
 
@@ -128,11 +187,44 @@ class LibradosPool implements RadosPool {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    if (this.#pending.size > 0) await new Promise<void>((resolve) => (this.#whenIdle = resolve));
+    this.#startWaiting();
+    if (this.#pending.size > 0 && !this.#isSilent) {
+      this.#watchFrom(0);
+      await new Promise<void>((resolve) => (this.#whenEnded = resolve));
+    }
+    this.#watch?.cancel();
     const { functions } = this.#rados;
+    // The library still writes answers to memory of this process.
+    if (this.#pending.size > 0) return void process.once("exit", (code) => functions.exit(code));
     functions.destroyContext(this.#context);
-    await called<void>((done) => functions.shutdown.async(this.#cluster, done));
+    await called<void>(this.#rados, (done) => functions.shutdown.async(this.#cluster, done));
     this.#callback.release();
+  }
+
+  #watchFrom(delayMs: number): void {
+    this.#watch?.cancel();
+    this.#watch = this.#clock.setTimer(delayMs, () => this.#watchSilence(this.#lastId));
+  }
+
+  /** Gives up when an operation up to `lastId` has no answer at the end of the time. */
+  #watchSilence(lastId: bigint): void {
+    this.#watch = this.#clock.setTimer(STOP_SILENCE_MS, () => {
+      const [oldest] = this.#pending.keys();
+      if (oldest === undefined || oldest > lastId) this.#watchSilence(this.#lastId);
+      else this.#giveUp();
+    });
+  }
+
+  /** Operations end as by a time-out now; their answers may come later. */
+  #giveUp(): void {
+    this.#isSilent = true;
+    for (const { resolve } of this.#pending.values()) resolve(ETIMEDOUT);
+    this.#startWaiting();
+    this.#whenEnded?.();
+  }
+
+  #startWaiting(): void {
+    for (const start of this.#waiting.splice(0)) start();
   }
 
   #addStep(operation: bigint, step: WriteStep): void {
@@ -176,9 +268,11 @@ class LibradosPool implements RadosPool {
   /** False: there is no such object. */
   async #read(object: string, operation: bigint, memory: readonly object[]): Promise<boolean> {
     const { functions } = this.#rados;
-    const result = await this.#operate(memory, (completion) =>
-      functions.operateRead(operation, this.#context, completion, object, 0),
-    ).finally(() => functions.releaseRead(operation));
+    const result = await this.#operate({
+      memory,
+      submit: (completion) => functions.operateRead(operation, this.#context, completion, object, 0),
+      release: () => functions.releaseRead(operation),
+    });
     if (result === ENOENT) return false;
     if (result === ETIMEDOUT) throw new ConcordError("READ_TIMEOUT", `the cluster did not answer in time when ${object} was read`);
     if (result < 0) throw failed(object, result, "no");
@@ -186,29 +280,30 @@ class LibradosPool implements RadosPool {
   }
 
   /** Operations are submitted in the order of the calls: at once while there is room, else when an earlier one ends. */
-  #operate(memory: readonly object[], submit: (completion: bigint) => number): Promise<number> {
+  #operate(operation: Operation): Promise<number> {
     return new Promise((resolve, reject) => {
       const start = (): void => {
         try {
-          this.#submit(memory, submit, resolve);
+          this.#submit(operation, resolve);
         } catch (thrown) {
+          operation.release();
           reject(thrown);
         }
       };
-      if (this.#pending.size < OPERATIONS_MAX) start();
+      if (this.#pending.size < OPERATIONS_MAX || this.#isClosed || this.#isSilent) start();
       else this.#waiting.push(start);
     });
   }
 
-  #submit(memory: readonly object[], submit: (completion: bigint) => number, resolve: (result: number) => void): void {
+  #submit(operation: Operation, resolve: (result: number) => void): void {
     // The library's memory is gone after `close`.
-    assert(!this.#isClosed, "a closed pool is not used");
+    if (this.#isClosed || this.#isSilent) throw closedPool();
     const id = ++this.#lastId;
     const handle = new BigUint64Array(1);
     check(this.#rados.functions.createCompletion(id, this.#callback.pointer, handle), "no completion");
     if (this.#keepAlive === undefined) this.#stayAlive();
-    this.#pending.set(id, { memory, completion: handle[0]!, resolve });
-    const result = submit(handle[0]!);
+    this.#pending.set(id, { ...operation, completion: handle[0]!, resolve });
+    const result = operation.submit(handle[0]!);
     if (result < 0) this.#end(id, result);
   }
 
@@ -222,15 +317,16 @@ class LibradosPool implements RadosPool {
   }
 
   #end(id: bigint, result: number): void {
-    const { completion, resolve } = this.#pending.get(id)!;
+    const { completion, release, resolve } = this.#pending.get(id)!;
     this.#pending.delete(id);
     this.#rados.functions.releaseCompletion(completion);
+    release();
     resolve(result);
     this.#waiting.shift()?.();
     if (this.#pending.size > 0) return;
     this.#keepAlive?.cancel();
     this.#keepAlive = undefined;
-    this.#whenIdle?.();
+    this.#whenEnded?.();
   }
 
   #attributes(iterator: bigint): Map<string, Uint8Array> {

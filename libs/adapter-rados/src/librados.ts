@@ -150,5 +150,7 @@ const bindReads = (library: Library) => {
     ),
     endKeys: func<(iterator: Pointer) => void>("void rados_omap_get_end(void *iterator)"),
     stringLength: func<(text: Pointer) => Size>("size_t strlen(void *text)"),
+    /** Of the C library: no thread is joined and no destructor runs. */
+    exit: func<(code: number) => void>("void _exit(int code)"),
   };
 };

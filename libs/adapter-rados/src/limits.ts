@@ -37,5 +37,10 @@ export const OPERATIONS_MAX = 64;
 export const OPERATION_TIMEOUT_S = 15;
 /** How long a connection is tried. */
 export const CONNECT_TIMEOUT_S = 10;
+/**
+ * Time without an answer to an operation after which a process that stops gives up the cluster: at the latest after twice this time, which with the
+ * rest of the stop is less than the 5 s after which a stop without progress is a failure.
+ */
+export const STOP_SILENCE_MS = 1_500;
 /** The process stays while an operation is on its way: callbacks from other threads alone do not keep it. */
 export const KEEP_ALIVE_MS = 60_000;

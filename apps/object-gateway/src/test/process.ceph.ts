@@ -1,21 +1,14 @@
 // The real program with objects in a real Ceph cluster: killed at points of an upload, and its OSD beside it.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { randomBytes } from "node:crypto";
-import { join } from "node:path";
 import { test } from "node:test";
-import { admin, call, newFolder, start, stop, type Program, type Report } from "./program.ts";
+import { conf, flagsFor, newNamespace, recovered, report } from "./on-rados.ts";
+import { call, newFolder, start, stop } from "./program.ts";
 
-const cluster = process.env["ENGINE_CEPH"] ?? "";
-const conf = join(cluster, "ceph.conf");
 const STRIPE = 4 * 1024 * 1024;
 const OLD = "old ".repeat(10_000);
 /** Three stripes. */
 const NEW = "new!".repeat((2 * STRIPE + 1000) / 4);
-
-const newNamespace = (): string => `gateway-${randomBytes(6).toString("hex")}`;
-const flagsFor = (namespace: string): string[] =>
-  `--objects rados --ceph-conf ${conf} --ceph-user admin --ceph-pool concord --ceph-namespace ${namespace}`.split(" ");
 
 /** Sizes of the namespace's stripes by name, from the cluster's own tool. */
 function stripesOf(namespace: string): Map<string, number> {
@@ -29,15 +22,6 @@ function stripesOf(namespace: string): Map<string, number> {
     .split("\n")
     .filter((name) => name.startsWith("data."));
   return new Map(names.map((name) => [name, Number(/size (\d+)/.exec(rados("stat", name))![1])]));
-}
-
-async function recovered(program: Program): Promise<void> {
-  while (!(await admin<{ recovered: boolean }>(program, "GetStatus")).recovered);
-}
-
-async function report(program: Program): Promise<Report> {
-  await admin(program, "CollectGarbage", { aheadMs: 3_600_001n });
-  return admin<Report>(program, "CheckConsistency");
 }
 
 for (const { point, expected } of [

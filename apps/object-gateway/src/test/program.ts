@@ -1,10 +1,11 @@
 // The real program as a process of its own: started, killed, asked over S3 and over gRPC.
-import { spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess, type ChildProcessByStdio } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
 import { after } from "node:test";
 import { FAILPOINT_VARIABLE, nodeClock } from "@concord/adapter-node-runtime";
 import { contract } from "@concord/protos-object";
@@ -37,12 +38,18 @@ export interface Program {
   readonly httpAddress: string;
 }
 
-/** Resolves when it serves. `failpoint`: NAME:N, it is killed when it comes there for the nth time. */
-export async function start(folder: string, more: readonly string[], failpoint = ""): Promise<Program> {
+/** `failpoint`: NAME:N, it is killed when it comes there for the nth time. */
+export function run(folder: string, more: readonly string[], failpoint = ""): ChildProcessByStdio<null, Readable, null> {
   const args = ["--data-folder", folder, "--operator-token", OPERATOR, "--access-keys", JSON.stringify([ANN]), ...more];
   const env = { ...process.env, [FAILPOINT_VARIABLE]: failpoint };
   const child = spawn(process.execPath, [join(import.meta.dirname, "../main.ts"), ...args], { stdio: ["ignore", "pipe", "inherit"], env });
   children.add(child);
+  return child;
+}
+
+/** Resolves when it serves. */
+export async function start(folder: string, more: readonly string[], failpoint = ""): Promise<Program> {
+  const child = run(folder, more, failpoint);
   for await (const line of createInterface({ input: child.stdout })) {
     const entry = JSON.parse(line) as { message: string; address: string; httpAddress: string };
     if (entry.message === "serving") return { child, ...entry };
