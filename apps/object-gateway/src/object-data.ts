@@ -47,5 +47,9 @@ async function connected(config: ObjectGatewayConfig, environment: Environment, 
   const options: RadosOptions = { conf, user, pool, namespace, clock, stopping: { signal, graceMs } };
   const { startWaits = new StartWaits(environment) } = environment;
   const connect = async (): Promise<OpenObjectData> => new RadosObjectData({ pool: await connectPool(options), checksum, failpoint });
-  return startWaits.until(`the pool ${pool} of the Ceph cluster in ${conf}`, connect, { signal, again: () => true });
+  return startWaits.until(`the pool ${pool} of the Ceph cluster in ${conf}`, connect, {
+    signal,
+    again: () => true,
+    abandon: (data) => void data.close(),
+  });
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -65,6 +66,19 @@ test("[OPS1] process: SIGTERM while it waits for its peers: ends with 0", async 
   child.kill("SIGTERM");
   const [code] = (await once(child, "exit")) as [number];
   assert.equal(code, 0);
+});
+
+test("[OPS1] process: SIGTERM while it waits for a Cassandra that takes connections and does not answer: ends with 0", async (t) => {
+  const silent = createServer().listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  t.after(() => silent.close());
+  const { port } = silent.address() as AddressInfo;
+  const cassandra = `--backend cassandra --cassandra-datacenter dc1 --cassandra-contact-points 127.0.0.1:${port}`;
+  // With the shortest grace the process ends by force 5 s after SIGTERM, unless its stop ended.
+  const args = [...cassandra.split(" "), "--drain-grace-ms", "0", "--data-folder", join(folder, "silent")];
+  const { child } = await start("the start waits", args);
+  child.kill("SIGTERM");
+  assert.deepEqual(await once(child, "exit"), [0, null]);
 });
 
 test("[OPS5] process: a configuration with mistakes: all of them at once, exit 2", async () => {

@@ -145,3 +145,32 @@ test("start: a refusal is not repeated; a stop ends what waits", async () => {
     await backend.stop();
   }
 });
+
+test("start: a stop while a request has no answer ends the start; a session that opens later is closed", async () => {
+  for (const silent of ["open", "ask", "read", "close"] as const) {
+    const stopping = new AbortController();
+    const opened = Promise.withResolvers<CassandraSession>();
+    let closed = 0;
+    const session = sessionOf(["dc1", "dc1", "dc1"]);
+    const never = (): Promise<never> => {
+      stopping.abort(new Error("told to stop"));
+      return new Promise(() => undefined);
+    };
+    const close = (): Promise<void> => {
+      closed += 1;
+      return silent === "close" ? new Promise(() => undefined) : Promise.resolve();
+    };
+    const silentSession = { ...session, close, ...(silent === "open" ? {} : { [silent === "close" ? "ask" : silent]: never }) };
+    const openSession: OpenSession = () => {
+      if (silent !== "open") return Promise.resolve(silentSession);
+      stopping.abort(new Error("told to stop"));
+      return opened.promise;
+    };
+    const { backend } = backendOf({ openSession, datacenter: "dc1" });
+    await assert.rejects(backend.start(stopping.signal), /told to stop/);
+    await backend.stop();
+    opened.resolve(silentSession);
+    await new Promise(setImmediate);
+    assert.equal(closed, 1, silent);
+  }
+});

@@ -38,6 +38,9 @@ interface Serving {
 
 type State = { readonly kind: "opened" | "starting" | "stopped" } | ({ readonly kind: "serving" } & Serving);
 
+/** A late answer leaves nothing to close. */
+const abandon = (): void => undefined;
+
 /** Rows, group log and batches on a Cassandra cluster; keeps nothing itself. */
 export class CassandraBackend implements StorageBackend {
   readonly #options: CassandraBackendOptions;
@@ -72,7 +75,8 @@ export class CassandraBackend implements StorageBackend {
     const { environment, writeTimeoutMs } = this.#options;
     const { startWaits = new StartWaits(environment) } = environment;
     const mark = cassandraWriteMark(this.rows, writeTimeoutMs);
-    const load = () => startWaits.until("the mark of timestamps in Cassandra", () => mark.load(), { signal: this.#stopping.signal });
+    const load = () =>
+      startWaits.until("the mark of timestamps in Cassandra", () => mark.load(), { signal: this.#stopping.signal, abandon });
     return { ...mark, load };
   }
 
@@ -98,15 +102,20 @@ export class CassandraBackend implements StorageBackend {
     const checked = new CheckedNodes({ session, clock, tasks: environment.tasks, log, metrics, onFailed: this.#options.onFailed });
     const checkedKeyspace = new CheckedKeyspace({ session, keyspace, clock, tasks: environment.tasks, log, metrics });
     try {
-      await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal });
-      await startWaits.until(`Concord's tables in the keyspace ${keyspace}`, () => checkSchema(session, keyspace), { signal });
-      await startWaits.until(`the settings of the keyspace ${keyspace}`, () => checkedKeyspace.checkAtStart(), { signal });
+      await startWaits.until("the settings of Cassandra's nodes", () => checked.checkAll(), { signal, abandon });
+      await startWaits.until(`Concord's tables in the keyspace ${keyspace}`, () => checkSchema(session, keyspace), { signal, abandon });
+      await startWaits.until(`the settings of the keyspace ${keyspace}`, () => checkedKeyspace.checkAtStart(), {
+        signal,
+        abandon: () => checkedKeyspace.stop(),
+      });
       checkBatchlogCopies(session, this.#options.datacenter, log);
       signal.throwIfAborted();
     } catch (thrown) {
       checkedKeyspace.stop();
-      await session.close();
+      const closed = session.close();
+      // Nodes that are silent do not keep the stop.
       signal.throwIfAborted();
+      await closed;
       throw thrown;
     }
     const serving: Serving = { ...this.#open(session, checked), checkedKeyspace };
@@ -145,7 +154,11 @@ export class CassandraBackend implements StorageBackend {
       openSession({ ...this.#options, clock, log, onNodeUp: (address) => void this.#onNodeUp(address) });
     const again = (thrown: unknown): boolean => !isRefusal(thrown);
     try {
-      return await startWaits.until(`Cassandra at ${contactPoints.join(", ")}`, open, { signal, again });
+      return await startWaits.until(`Cassandra at ${contactPoints.join(", ")}`, open, {
+        signal,
+        again,
+        abandon: (session) => void session.close(),
+      });
     } catch (thrown) {
       signal.throwIfAborted();
       if (!isRefusal(thrown)) throw thrown;

@@ -20,40 +20,12 @@ export interface RadosOptions {
   readonly clock: Clock;
   /** OPERATION_TIMEOUT_S if absent. */
   readonly operationTimeoutS?: number;
-  /**
-   * The process stops: `signal` ends connecting at once, and `graceMs` later a cluster that does not answer is waited for no longer than
-   * STOP_SILENCE_MS allows. If absent, only `close` begins that.
-   */
+  /** `graceMs` after the signal, a cluster that does not answer is waited for no longer than STOP_SILENCE_MS allows. If absent, only `close` begins that. */
   readonly stopping?: { readonly signal: AbortSignal; readonly graceMs: number };
 }
 
-/**
- * Connects. STORE_FAILED (applied: no) with what is wrong: no monitor answers, no such pool, no permission, librados is missing. DRAINING once the
- * process stops.
- */
-export function connectPool(options: RadosOptions): Promise<RadosPool> {
-  const { stopping } = options;
-  if (stopping === undefined) return connected(options);
-  const { signal } = stopping;
-  return new Promise((resolve, reject) => {
-    const leave = (): void => reject(closedPool());
-    if (signal.aborted) return leave();
-    signal.addEventListener("abort", leave);
-    connected(options).then(
-      (pool) => {
-        signal.removeEventListener("abort", leave);
-        if (signal.aborted) void pool.close();
-        else resolve(pool);
-      },
-      (thrown: unknown) => {
-        signal.removeEventListener("abort", leave);
-        reject(thrown);
-      },
-    );
-  });
-}
-
-async function connected(options: RadosOptions): Promise<RadosPool> {
+/** Connects. STORE_FAILED (applied: no) with what is wrong: no monitor answers, no such pool, no permission, librados is missing. */
+export async function connectPool(options: RadosOptions): Promise<RadosPool> {
   const rados = await loadLibrados();
   const { functions } = rados;
   const handle = new BigUint64Array(1);

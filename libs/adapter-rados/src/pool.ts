@@ -36,7 +36,8 @@ export interface KeyPage {
  * What a blob store needs of a RADOS pool. Writes of one object by one process happen in the order of the calls; each is durable on all
  * acting replicas when it resolves. Caller's bytes may change once the call returned.
  *
- * Errors: WRITE_TIMEOUT (unknown; it may still happen later), READ_TIMEOUT, STORAGE_FULL (applied: no), STORE_FAILED.
+ * Errors: WRITE_TIMEOUT (unknown; it may still happen later), READ_TIMEOUT, STORAGE_FULL (applied: no), STORE_FAILED; DRAINING (applied: no) once it is
+ * closed, or was given up while the process stops.
  */
 export interface RadosPool {
   write(object: string, steps: readonly WriteStep[]): Promise<WriteAnswer>;
@@ -46,6 +47,6 @@ export interface RadosPool {
   keys(object: string, after: string, limit: number): Promise<KeyPage>;
   /** Undefined: no such key or no such object. */
   key(object: string, key: string): Promise<Uint8Array | undefined>;
-  /** Waits for what is on its way. */
+  /** Waits for what is on its way, as long as the cluster answers. */
   close(): Promise<void>;
 }

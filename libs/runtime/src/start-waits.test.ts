@@ -44,3 +44,30 @@ test("start: an error that no try mends: rejected at once with it", async () => 
   await assert.rejects(waits.until("the schema", step, { signal: never }), /the token is wrong/);
   assert.deepEqual([tries, waits.current, clock.timers], [1, [], 0]);
 });
+
+test("start: a try that may be abandoned does not keep the stop; its late answer is passed on, a late failure is not", async () => {
+  for (const end of ["answer", "failure"] as const) {
+    const clock = new ManualClock();
+    const waits = new StartWaits({ clock, log: silentLog });
+    const stop = new AbortController();
+    const trying = Promise.withResolvers<string>();
+    const abandoned: string[] = [];
+    const abandon = (answer: string): void => void abandoned.push(answer);
+    const done = waits.until("the schema", () => trying.promise, { signal: stop.signal, abandon });
+    stop.abort(new Error("stopped"));
+    await assert.rejects(done, { code: "DRAINING" });
+    assert.deepEqual([waits.current, clock.timers], [[], 0]);
+    if (end === "answer") trying.resolve("late");
+    else trying.reject(new Error("late"));
+    await clock.advance(0);
+    assert.deepEqual(abandoned, end === "answer" ? ["late"] : []);
+  }
+});
+
+test("start: a try that may be abandoned answers, and the program stops later: its answer is not abandoned", async () => {
+  const stop = new AbortController();
+  const abandon = (): void => assert.fail("the answer is in use");
+  const waits = new StartWaits({ clock: new ManualClock(), log: silentLog });
+  assert.equal(await waits.until("the schema", () => Promise.resolve("read"), { signal: stop.signal, abandon }), "read");
+  stop.abort(new Error("stopped"));
+});

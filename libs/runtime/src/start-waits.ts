@@ -9,11 +9,13 @@ export const START_PAUSES: BackoffLimits = { initialMs: 20, maxMs: 1_000 };
 export const WAIT_LOG_MS_MIN = 1_000;
 export const WAIT_LOG_MS_MAX = 60_000;
 
-export interface UntilOptions {
+export interface UntilOptions<Answer> {
   /** Ends the wait: the program stops. */
   readonly signal: AbortSignal;
   /** Whether a further try may succeed after this error; every retryable error when not given. */
   readonly again?: (thrown: unknown) => boolean;
+  /** The signal ends a try, too; a later answer of it is passed to this. When not given, the try under way is waited for. */
+  readonly abandon?: (answer: Answer) => void;
 }
 
 interface Wait {
@@ -41,12 +43,13 @@ export class StartWaits {
   }
 
   /** The step's answer. Rejects with the step's error when no try after it can succeed, with DRAINING once the signal is aborted. */
-  until<Answer>(what: string, step: () => Promise<Answer>, { signal, again = isRetryable }: UntilOptions): Promise<Answer> {
+  until<Answer>(what: string, step: () => Promise<Answer>, options: UntilOptions<Answer>): Promise<Answer> {
+    const { signal, again = isRetryable, abandon } = options;
     return this.during(what, async (failed) => {
       const pauses = backoff(this.#clock, START_PAUSES, signal);
       while (!signal.aborted) {
         try {
-          return await step();
+          return await (abandon === undefined ? step() : unlessAborted(step(), signal, abandon));
         } catch (thrown) {
           if (signal.aborted) break;
           if (!again(thrown)) throw thrown;
@@ -84,6 +87,28 @@ export class StartWaits {
       this.#waits.delete(wait);
     }
   }
+}
+
+/** Rejects with the reason of the signal when that comes first; `abandon` then gets a later answer. */
+function unlessAborted<Answer>(trying: Promise<Answer>, signal: AbortSignal, abandon: (answer: Answer) => void): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const leave = (): void => {
+      reject(signal.reason as Error);
+      trying.then(abandon, () => undefined);
+    };
+    if (signal.aborted) return leave();
+    signal.addEventListener("abort", leave, { once: true });
+    trying.then(
+      (answer) => {
+        signal.removeEventListener("abort", leave);
+        resolve(answer);
+      },
+      (thrown: unknown) => {
+        signal.removeEventListener("abort", leave);
+        reject(thrown);
+      },
+    );
+  });
 }
 
 function isRetryable(thrown: unknown): boolean {
