@@ -67,7 +67,7 @@ async function startKafka(cluster: Cluster, names: readonly string[]): Promise<v
   await Promise.all(names.map((name) => cluster.untilReady(name, async () => (await listedBrokers(portsOf(layout, name)[0])) >= listed)));
 }
 
-/** Of clients, of the controller, and of clients that log in; a cluster of before has no last one. */
+/** Ports of clients, of the controller, and of clients that log in; a cluster of before has no last one. */
 function portsOf({ nodes, ports }: Layout, name: string): readonly [number, number, ...number[]] {
   const index = Number(name) - 1;
   return [ports[index]!, ports[nodes + index]!, ...ports.slice(2 * nodes + index, 2 * nodes + index + 1)];

@@ -9,7 +9,7 @@ export const PRINT_OPEN = fileURLToPath(import.meta.resolve("./print-open.mjs"))
 /** Time to print, for a process that is not blocked. */
 const PRINT_MS = 2_000;
 
-/** For a file of which a test failed. */
+/** Limit of a file of which a test failed. */
 const FAILED_LIMIT_MS = 60_000;
 
 export interface TestEvent {

@@ -31,7 +31,7 @@ const TOKENS = Object.fromEntries(ROLES.map((role) => [`${role}Token`, `${role}-
 const WORKER_TOKEN = "token-of-workers";
 const TIMEOUT_MS = 60_000;
 
-/** What a caller sends as credentials, and its role; undefined: it has none. */
+/** Credentials that a caller sends, and its role; undefined: it has none. */
 const CALLERS: readonly (readonly [name: string, role: string | undefined, metadata: Metadata])[] = [
   ...ROLES.map((role) => [role, role, bearer(`${role}-token`)] as const),
   ["none", undefined, {}],

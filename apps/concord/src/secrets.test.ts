@@ -96,7 +96,7 @@ function fullConfig(program: string): object {
 
 type Input = Pick<Parameters<typeof loadConfig>[0], "argv" | "env"> & { readonly file?: string };
 
-/** What the program prints for this input. */
+/** Output of the program for this input. */
 function printed(program: string, { argv, env, file }: Input): { readonly kind: string; readonly text: string } {
   const from = file === undefined ? argv : [...argv, "--config", "c.json"];
   const loaded = loadConfig({ name: program, schema: SCHEMAS[program]!, argv: from, env, readFile: () => file ?? "" });

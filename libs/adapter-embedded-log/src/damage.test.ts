@@ -105,7 +105,7 @@ test("damage: input that waits to be processed: its partition alone is refused, 
   assert.deepEqual(ofFirst(disk.files.contents()), ofFirst(before));
 });
 
-test("[SEC6] damage: a record of the output: its partition alone is refused; offsets around the hole are read, those in it say where to go on", async () => {
+test("[SEC6] damage: a record of the output: its partition alone is refused; offsets around the hole are read, those in it are answered with where to go on", async () => {
   const disk = await logWith(4);
   await flip(disk, pathOf(disk, "output"), placeOf(disk, "output", "b!"));
   const log = await openOn(disk);

@@ -340,7 +340,7 @@ const KEEPS_CONNECTION = new Set([
 
 const COORDINATOR_NOT_FOUND = "KafkaJSGroupCoordinatorNotFound";
 
-/** kafkajs does not report why no broker named a coordinator: one is asked again, and its refusal, a permission that is missing say, is thrown. */
+/** kafkajs does not report why no broker named a coordinator: one is asked again, and its refusal, as of a missing permission, is thrown. */
 async function coordinatorOf(cluster: Cluster, request: { readonly groupId: string; readonly coordinatorType: number }): Promise<Broker> {
   try {
     return await cluster.findGroupCoordinator(request);

@@ -51,7 +51,7 @@ export async function removeCopies(folder: string): Promise<void> {
   }
 }
 
-/** Of its copies' names; other folders have others. */
+/** Prefixes of its copies' names; other folders have others. */
 function prefixesOf(folder: string): readonly string[] {
   const id = createHash("sha256").update(resolve(folder)).digest("hex").slice(0, ID_CHARACTERS);
   const parents = process.platform === "linux" ? [MEMORY_FOLDER, tmpdir()] : [tmpdir()];

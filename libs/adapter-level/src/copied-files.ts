@@ -7,7 +7,7 @@ const TABLE = /\.(ldb|sst)$/;
 const COPIED = /^(CURRENT|MANIFEST-\d+|\d+\.log)$/;
 const LOCK = "LOCK";
 
-/** By the names of the files. */
+/** Contents of tables by the names of their files. */
 export type TableContents = ReadonlyMap<string, Uint8Array>;
 
 /**

@@ -19,7 +19,7 @@ const keyOf = (n: number): string => `r${String(n).padStart(5, "0")}`;
 let root: string;
 let sound: string;
 let evidence: Uint8Array;
-/** What was written last; deleted keys are not in it. */
+/** Values that were written last; deleted keys are not in it. */
 const written = new Map<string, string>();
 
 before(async () => {

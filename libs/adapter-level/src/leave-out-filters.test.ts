@@ -73,7 +73,7 @@ const PLACES: readonly [string, (table: Buffer) => number][] = [
 ];
 
 for (const [place, at] of PLACES) {
-  test(`filters: a bit of ${place} is flipped: the store opens with every key and its evidence, says which table, and is sound afterwards`, async () => {
+  test(`filters: a bit of ${place} is flipped: the store opens with every key and its evidence, names the table, and is sound afterwards`, async () => {
     const { folder, path } = await flipped(at);
     assert.equal((await damagedTables(folder)).length, 1);
     const leftOut: string[] = [];

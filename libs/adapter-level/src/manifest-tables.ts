@@ -10,7 +10,7 @@ export interface ListedTable {
   readonly largest: Buffer;
 }
 
-/** By number. */
+/** Tables by their numbers. */
 export type ListedTables = ReadonlyMap<number, ListedTable>;
 
 /**

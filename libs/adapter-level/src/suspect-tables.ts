@@ -61,7 +61,7 @@ export async function leaveOutBlocks(context: SuspectTables, admit: AdmitSuspect
   }
 }
 
-/** Keys of which a damaged block of a table in `folder` may have held the newest version; undefined: that cannot be said of each damaged table. */
+/** Keys of which a damaged block of a table in `folder` may have held the newest version; undefined: that is not known of each damaged table. */
 export async function suspectRangesIn(folder: string): Promise<readonly SuspectRange[] | undefined> {
   const tables = (await ManifestEvidence.of(folder)).tables();
   if (tables === undefined) return undefined;

@@ -161,7 +161,7 @@ export class ByteWriter {
     return this.finishBehind(0);
   }
 
-  /** As `finish`, behind so many bytes which are the caller's to write. */
+  /** The bytes, as `finish` has them, behind so many that are the caller's to write. */
   finishBehind(headBytes: number): Uint8Array {
     const written = memoryOf(headBytes + this.#length);
     written.set(this.#bytes.subarray(0, this.#length), headBytes);

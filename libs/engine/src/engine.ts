@@ -208,7 +208,7 @@ export class Engine implements StepRunner, Checkpoints {
     return (this.#view.mayHave(hash) && this.#view.isActive(keyText(key))) || this.#syncing?.derived.get(key, hash) !== undefined;
   }
 
-  /** What the view has of a key's value on disk. */
+  /** A key's value on disk, where the view has it. */
   #syncedIn(key: Uint8Array, hash: number): { readonly value: Uint8Array | undefined } | undefined {
     return this.#view.mayHave(hash) ? this.#view.peek(keyText(key)) : undefined;
   }

@@ -52,7 +52,7 @@ const append = (key: string, suffix: string): StoreStep<string> => ({
   },
 });
 
-/** As rows that follow from a log: a whole value, without a load. */
+/** A step like those of rows that follow from a log: a whole value, without a load. */
 const derive = (key: string): StoreStep<string> => ({
   load: [],
   run: () => ({ persist: [], derived: [{ kind: "put", key: bytes(key), value: bytes("new") }], reply: key }),

@@ -159,7 +159,7 @@ export function needsLoad(held: HeldValue): boolean {
   return held.uses === 1 && held.known.kind === "loading";
 }
 
-/** What the store had, or what a batch derived that is not on disk yet. A write of a step that ran meanwhile is newer and stays. */
+/** Takes what the store had, or what a batch derived that is not on disk yet. A write of a step that ran meanwhile is newer and stays. */
 export function fill(held: HeldValue, value: Uint8Array | undefined, from: "store" | "batch"): void {
   if (held.known.kind !== "loading") return;
   held.known = { kind: "known", value };

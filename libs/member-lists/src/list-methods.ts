@@ -7,7 +7,7 @@ import { changeFromWire, checkKind, listToWire } from "./list-wire.ts";
 
 export interface ListMethodsOptions {
   readonly kind: ListKind;
-  /** As this member read it last. */
+  /** Lists as this member read them last. */
   readonly lists: () => Pick<MemberLists<RecordedList>, "current" | "isFixed">;
   /** One step of the change, here or at the member that the request is passed on to. */
   readonly change: (change: ListChange, request: ChangeListRequest, context: HandlerContext) => Promise<ChangeListResponse>;

@@ -181,7 +181,7 @@ function moveAside(key: string, head: Versioned<VersionRow>, rowVersion: RowVers
 }
 
 /**
- * What becomes of the head, by a commit of this version, when the version in it is removed: the newest of the others takes its place, all in one
+ * The head after a commit of this version, when the version in it is removed: the newest of the others takes its place, all in one
  * commit. Undefined: the head is another one than in `view` by now, so that the commit could only be refused.
  */
 export async function promote(

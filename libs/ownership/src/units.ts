@@ -392,7 +392,7 @@ export class Units<U extends Unit> {
     held.pausedUntilMs = Math.max(held.pausedUntilMs, nowMs + pauseMs);
   }
 
-  /** What it was in vain for is over: it is asked to take the unit, or another list may have given it to this member. */
+  /** The reason why openings were in vain is over: it is asked to take the unit, or another list may have given it to this member. */
   #forgetVain(held: Held<U>): void {
     if (held.vainOpenings === 0) return;
     held.vainOpenings = 0;

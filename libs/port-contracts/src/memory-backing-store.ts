@@ -49,7 +49,7 @@ export class BackingModel {
     return { evidence: nameOf(this.#openings), holds: (evidence) => compareBytes(evidence, nameOf(before)) === 0 };
   }
 
-  /** What an opening now would say of the files, without one. */
+  /** Findings of an opening now, without one. */
   look(): ModelOpening {
     const now = nameOf(this.#openings);
     return { evidence: now, holds: (evidence) => compareBytes(evidence, now) === 0 };

@@ -27,7 +27,7 @@ export interface RowOptions {
   /** Milliseconds until the call fails; above 0. */
   readonly timeoutMs: number;
   /**
-   * Of a write: called once before it resolves when newer cells were acknowledged before it, so that a part of the write has no effect; with the
+   * Called once before a write resolves when newer cells were acknowledged before it, so that a part of the write has no effect; with the
    * newest of their timestamps.
    */
   readonly onSuperseded?: (newestUs: TimestampUs) => void;
@@ -46,7 +46,7 @@ export interface ReadOptions extends RowOptions {
    */
   readonly after?: readonly LogPosition[];
   /**
-   * Milliseconds for which the caller waits at most. `timeoutMs` is for small rows; a read of large ones may take as much longer as `readMs` says, within this.
+   * Milliseconds for which the caller waits at most. `timeoutMs` is for small rows; a read of large ones may take longer, by `readMs`, within this.
    * Default: READ_MORE_MS_MAX longer.
    */
   readonly longestMs?: number;

@@ -42,7 +42,7 @@ export interface Store extends KeyValue, Checkpoints {
    * others before it votes.
    */
   readonly cutTail: boolean;
-  /** What a damaged block may have held the newest values of: reads that touch it are refused. */
+  /** Keys of which a damaged block may have held the newest values: reads that touch them are refused. */
   readonly suspects: SuspectKeys;
   /** As `get`, at once; "ask": only `get` can tell. The caller must not change the value. */
   peek(key: Uint8Array): Uint8Array | undefined | "ask";

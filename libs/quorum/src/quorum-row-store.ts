@@ -118,9 +118,9 @@ export class QuorumRowStore implements RowStore {
   }
 
   /**
-   * As `read`. A page is shorter than its limit, with `next`, when its rows would have more than PAGE_ROW_BYTES_MAX, when RANGE_SCAN_IMAGES_MAX images
-   * were looked at, or when half of its time is used: what is there is not lost to a time-out. One without a row goes on until both hold: an empty page would
-   * only be asked for again.
+   * Reads a page, as `read` does a row. It is shorter than its limit, with `next`, when its rows would have more than PAGE_ROW_BYTES_MAX, when
+   * RANGE_SCAN_IMAGES_MAX images were looked at, or when half of its time is used: what is there is not lost to a time-out. One without a row goes
+   * on until both hold: an empty page would only be asked for again.
    */
   async readRange(range: RowRange, options: ReadOptions): Promise<RowPage> {
     assert(range.limit >= 1, "a page takes at least one row");

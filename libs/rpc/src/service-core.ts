@@ -71,7 +71,7 @@ export interface ServiceCore {
   /** Operations by the name of their oneof case: Read -> read. */
   readonly operations: ReadonlyMap<string, Operation>;
   run(operation: Operation, request: object, context: RunContext, nowMs: number): void;
-  /** As `waits` of the call's context. */
+  /** Counts the call among those that wait, as `waits` of its context does. */
   moveToWaiting(context: RunContext): boolean;
 }
 

@@ -46,7 +46,7 @@ class FullFileSystem {
     return { size: this.sizes.get(path)!, write, writeSynced: write, truncate, close: async () => undefined } as unknown as DiskFile;
   }
 
-  /** What is left then is taken by the other program. */
+  /** The other program takes what is left then. */
   #take(bytes: number): void {
     const isThere = this.stolen === 0 && bytes <= this.freeBytes;
     this.stolen = Math.max(0, this.stolen - 1);

@@ -1,4 +1,4 @@
-// What an opening makes of blocks that are damaged: the checkpoint that names their keys as suspect, and what must be proven before.
+// Openings with blocks that are damaged: the checkpoint that names their keys as suspect, and what must be proven before.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { crc32 } from "node:zlib";

@@ -23,22 +23,22 @@ export interface StoreContext {
    * one writes those that are still there. Default: none.
    */
   readonly shortLived?: Uint8Array;
-  /** Called once, when the store answers nothing more but STORE_FAILED: no write may tell for long. */
+  /** Called once, when the store answers nothing more but STORE_FAILED: the next write may come long after. */
   readonly onFailed?: (cause: ConcordError) => void;
 }
 
-/** What opening found and made of it. */
+/** State that an opening found, and made of what it found. */
 export interface OpenedState {
   readonly incarnation: string;
   readonly cutTail: boolean;
   readonly journal: Journal;
   /** The newest. */
   readonly checkpoint: Checkpoint;
-  /** What the backing store holds. */
+  /** Sums of what the backing store holds. */
   readonly sums: RangeSums;
-  /** Every key of the backing store; undefined: only a scan tells. */
+  /** Every key of the backing store; undefined: only a scan finds them. */
   readonly keys: StoredKeys | undefined;
-  /** What the journal holds behind the newest checkpoint. */
+  /** Entries of the journal behind the newest checkpoint. */
   readonly table: DirtyTable;
   readonly journalledBytes: number;
 }

@@ -5,7 +5,7 @@ import { CLEARED_PAGE } from "./limits.ts";
 import { keyAfter } from "./merge-range.ts";
 import { suspectAmong, suspectRefusal, suspectWithin } from "./suspect-ranges.ts";
 
-/** What healing needs of the store; none of it is refused for a suspect key. */
+/** Calls of the store that healing needs; none is refused for a suspect key. */
 export interface HealingContext {
   page(range: KeyRange): Promise<readonly KeyValueEntry[]>;
   /** Durable when it resolves. */
@@ -29,7 +29,7 @@ export class StoreSuspects implements SuspectKeys {
     return this.#ranges;
   }
 
-  /** What a reader is refused. */
+  /** Ranges that a reader is refused. */
   get #refused(): readonly SuspectRange[] {
     return this.#isCleared ? [] : this.#ranges;
   }

@@ -5,7 +5,7 @@ import { SUSPECT_BYTES_MAX } from "./limits.ts";
 
 /** Longest part of a key in a text, so that a line stays readable. */
 const DESCRIBED_BYTES = 128;
-/** What a range takes in a checkpoint file beside its keys, at most. */
+/** Bytes of a range in a checkpoint file beside its keys, at most. */
 const BOUNDS_BYTES = 8;
 
 /** The first of `ranges`, which ascend, that one of `keys` lies in. */

@@ -29,7 +29,7 @@ const FORMAT_VERSION = 1;
 const OWNERS_VERSION = 2;
 const REFUSALS_VERSION = 3;
 const COLUMN = "transactions";
-/** By tag. */
+/** Kinds by their tags. */
 const KINDS: readonly (StoredOutcome["kind"] | undefined)[] = [undefined, "committed", "aborted", "refused"];
 const NO_BYTES = new Uint8Array();
 const OUTCOME_BYTES = 33;

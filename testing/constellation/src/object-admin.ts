@@ -1,4 +1,4 @@
-// What operators ask one gateway of a constellation: the last node's ObjectAdminService.
+// Calls of operators to one gateway of a constellation: the last node's ObjectAdminService.
 import { nodeClock } from "@concord/adapter-node-runtime";
 import type { UnaryMethod } from "@concord/protos";
 import { ObjectAdminService } from "@concord/protos-object";

@@ -25,7 +25,7 @@ const allKeys = Array.from({ length: KEYS }, (_, n) => keyOf(n));
 
 class Killed extends Error {}
 
-/** What a trial ended in. */
+/** The end of a trial. */
 export interface Outcome {
   readonly kind: "refused" | "served";
   /** Keys whose reads were refused when the damaged store was opened. */
@@ -194,7 +194,7 @@ class Trial {
     return refused;
   }
 
-  /** As a ring does: rows of the ranges are copied from nodes that have them. Killed halfway it begins again. */
+  /** Rows of the ranges are copied from nodes that have them, as in a ring. Killed halfway it begins again. */
   async #heal(): Promise<void> {
     for (let isEnded = false; !isEnded;) {
       const store = await this.#open();

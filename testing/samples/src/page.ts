@@ -4,7 +4,7 @@ import { patternOf } from "./sample.ts";
 interface Step {
   /** Bash. */
   readonly commands: string;
-  /** What the page shows as their output; undefined: nothing. */
+  /** Their output, as the page shows it; undefined: it shows none. */
   readonly output: string | undefined;
 }
 

@@ -29,7 +29,7 @@ function verbsOf(commands: readonly Command[]): readonly Verb[] {
   return [...NODE_VERBS, ...commands.map(({ name, summary, options }) => ({ name, summary, options: Object.keys(options) }))];
 }
 
-/** The verbs as lines of \`concord --help\`. */
+/** The verbs as lines of `concord --help`. */
 export function verbsText(build: () => Build): string {
   const lines = verbsOf(commandsOf(build)).map(({ name, summary }) => [`       concord ${name}`, summary]);
   return `usage: concord VERB [options]   (concord VERB --help says more)\n${textTable([], lines)}\n       concord [options]`;

@@ -102,7 +102,7 @@ test("cql: rows beyond --rows are said to be there", async () => {
   assert.match(out, /^at\n1\n\(1 row, and more: --rows N prints up to N\)$/m);
 });
 
-test("cql: the first statement of a transaction without a whole key, a table that is not there, a ?, DDL inside: each says what to do", async () => {
+test("cql: the first statement of a transaction without a whole key, a table that is not there, a ?, DDL inside: each error has what to do", async () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ["BEGIN; SELECT * FROM seats WHERE flight = 'x'", /names one row by its whole key.*the key of seats is flight, at/],
     ["BEGIN; UPDATE nowhere SET a = 1 WHERE id = 1", /there is no table nowhere; DESCRIBE TABLES/],

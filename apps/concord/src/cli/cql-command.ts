@@ -168,7 +168,7 @@ async function runShell(session: CqlSession, db: ConcordClient, printing: Printi
     }
   } finally {
     lines.close();
-    // What was typed may hold data.
+    // Typed statements may hold data.
     const kept = history.slice(-HISTORY_LINES).map((line) => `${line}\n`);
     await writeFile(file, kept.join(""), { mode: FILE_MODE }).catch(() => undefined);
   }

@@ -1,4 +1,4 @@
-// What one statement of `concord cql` does: at the cluster, or in the transaction that BEGIN opened.
+// A statement of `concord cql` and its effect: at the cluster, or in the transaction that BEGIN opened.
 import type {
   ConcordClient,
   Fields,
@@ -14,7 +14,7 @@ import { toConcordError } from "@concord/runtime";
 import { parse, type Statement } from "@concord/schema";
 import { isCellType, literalValue } from "@concord/values";
 
-/** What a statement answers: rows with the names of their columns, or a line. */
+/** The answer of a statement: rows with the names of their columns, or a line. */
 export type Answer =
   | { readonly kind: "rows"; readonly columns: readonly string[]; readonly rows: readonly Row[]; readonly hasMore: boolean }
   | { readonly kind: "done"; readonly text: string };

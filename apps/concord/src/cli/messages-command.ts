@@ -8,7 +8,7 @@ import { cellText, jsonLine, textTable } from "./text-table.ts";
 const TOPICS = ["output", "dead-letters"] as const;
 /** Messages of one call. */
 const INGEST_BATCH = 100;
-/** Of a value in a line for people; JSON has it whole. */
+/** Length of a value in a line for people; JSON has it whole. */
 const VALUE_CHARACTERS_MAX = 80;
 
 const HELP = `usage: concord messages bounds [options]

@@ -1,6 +1,6 @@
 // Where statements end in what people type and files hold. Texts, quoted names, comments and the statements of a batch may have semicolons.
 
-/** What is opened and not closed reaches to the end. */
+/** A text or comment that is not closed reaches to the end. */
 const PIECE = /--[^\n]*|\/\/[^\n]*|\/\*[^]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)|"(?:[^"]|"")*(?:"|$)|[a-z_][a-z0-9_]*|[^]/gi;
 /** An unclosed comment is none: more of it may come. */
 const BLANK = /^(?:\s|--|\/\/|\/\*[^]*\*\/)/;
@@ -8,7 +8,7 @@ const BLANK = /^(?:\s|--|\/\/|\/\*[^]*\*\/)/;
 export interface CutText {
   /** Whole statements, without their semicolon. */
   readonly statements: readonly string[];
-  /** What is behind the last semicolon, as it is: more of it may come. */
+  /** The text behind the last semicolon, as it is: more of it may come. */
   readonly rest: string;
   /** The rest is more than blanks and comments. */
   readonly hasRest: boolean;

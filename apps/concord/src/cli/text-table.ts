@@ -1,7 +1,7 @@
 // Tables and JSON lines of verbs: the same rows for people and for programs.
 import { toHex } from "@concord/runtime";
 
-/** Of ES2025; the types of TypeScript lack it. */
+/** A function of ES2025; the types of TypeScript lack it. */
 const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown };
 
 /** Columns as wide as their widest cell; no blanks at the ends of lines. Without rows: the heads alone. */

@@ -78,7 +78,7 @@ async function checkLevel(where: string, found: BackingStore | ConcordError, pri
   return damage;
 }
 
-/** What was in damaged blocks. */
+/** Ranges of keys that were in damaged blocks. */
 async function suspectsIn(where: string, holding: Holding): Promise<readonly Damage[]> {
   const ranges = (await suspectRangesIn(where)) ?? [];
   return ranges.map((range) => ({ where, holding, what: `${describeSuspects(range)} were, or some of them, in a damaged block` }));

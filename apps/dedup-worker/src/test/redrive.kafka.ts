@@ -112,7 +112,7 @@ for (const [cure, settings, hasLarge] of [
     }
     const larger = await workers.start({ folder: `${topics.input}-new`, args: argumentsOf(topics, settings) });
     const atLast = [...options, "--listen-address", larger.address];
-    // What the same file has is not sent again: a later redrive goes on from there.
+    // Messages up to the positions in the same file are not sent again: a later redrive goes on from there.
     const later = await deadLetters(["redrive", join(folder, topics.input)], atLast);
     assert.match(later.stdout, /^0 accepted, 0 duplicates, 0 dead letters again, 0 not sent$/m);
     const all = await deadLetters(["redrive", join(folder, `${topics.input}-all`), "--per-second", "1000"], atLast);

@@ -231,7 +231,7 @@ async function rowsOf(node: number, form: "key" | "range", request: object = { m
   return results.flatMap((result) => result.row ?? []);
 }
 
-/** What happens between a commit and the read that must see it. */
+/** Events between a commit and the read that must see it. */
 const MOVES: Readonly<Record<string, (node: number, epoch: bigint) => Promise<Master>>> = {
   "another master takes over": async (_, epoch) => {
     const next = { epoch, owner: `txn-${epoch}` };

@@ -25,7 +25,7 @@ export interface ReadContext {
   readonly tokens: PageTokens;
   readonly pageSize: number;
   readonly pageToken: Uint8Array;
-  /** Of each read of rows. */
+  /** Options of each read of rows. */
   readonly options: ReadOptions;
 }
 

@@ -7,7 +7,7 @@ export function budgetMs(context: HandlerContext, clock: Clock, limitMs: number)
   return Math.max(1, Math.min(limitMs, context.deadlineAtMs - clock.monotonicMs()));
 }
 
-/** As `budgetMs`, for a read: one of large rows may take longer, as long as its caller waits. */
+/** Time of a read, as `budgetMs` has it: one of large rows may take longer, as long as its caller waits. */
 export function readBudget(context: HandlerContext, clock: Clock, limitMs: number): Pick<ReadOptions, "timeoutMs" | "longestMs"> {
   return { timeoutMs: budgetMs(context, clock, limitMs), longestMs: Math.max(1, context.deadlineAtMs - clock.monotonicMs()) };
 }

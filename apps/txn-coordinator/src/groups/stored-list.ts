@@ -49,7 +49,7 @@ export async function readStoredList(rows: RowStore, options: ReadOptions): Prom
   return listOfRow(liveRow(image));
 }
 
-/** What writes a list: the system group at its master. */
+/** The writer of a list: the system group at its master. */
 export interface ListWriter {
   readonly group: TransactionGroup;
   readonly environment: Environment;

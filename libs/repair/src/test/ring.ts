@@ -59,7 +59,7 @@ export class TestRing {
   readonly links = new Map<string, Link>();
   /** Calls on late links: each takes effect at whatever life its node has then. */
   readonly late: (() => Promise<void>)[] = [];
-  /** What peers give of rows in a millisecond. */
+  /** Bytes of rows that peers give in a millisecond. */
   bytesPerMs = Number.POSITIVE_INFINITY;
   readonly #limits: RingLimits;
 

@@ -64,7 +64,7 @@ export class Machine {
     return openStore(this.#options(limits));
   }
 
-  /** As an opening that found damaged blocks with keys in `found`, of which the backing store is left what the model has now; only rows may be suspect. */
+  /** An opening that found damaged blocks with keys in `found`, of which the backing store is left what the model has now; only rows may be suspect. */
   admit(found: readonly SuspectRange[], rows = "r"): Promise<void> {
     this.backing = new MemoryBackingStore(this.model, this.model.look());
     const options = this.#options({});

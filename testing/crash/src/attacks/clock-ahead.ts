@@ -57,7 +57,7 @@ async function change(db: ConcordClient, kind: Kind, id: number, body: string): 
   }
 }
 
-/** What was acknowledged so far. */
+/** Writes that were acknowledged so far. */
 class Acknowledged {
   readonly #target: Target;
   readonly #db: ConcordClient;
@@ -112,7 +112,7 @@ class Acknowledged {
     this.#without += without;
   }
 
-  /** As for \`put\`, the first request after a step may be refused. */
+  /** The first request after a step may be refused, as for `put`. */
   async #object(): Promise<string> {
     const read = (): Promise<GetObjectCommandOutput> => this.#s3.send(new GetObjectCommand({ Bucket: BUCKET, Key: "object" }));
     const { Body } = await read().catch(read);

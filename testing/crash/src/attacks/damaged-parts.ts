@@ -27,7 +27,7 @@ interface Case {
   /** The part that is out, and the services that do not serve meanwhile; the others must. */
   readonly part?: "storage" | "objects" | "messages";
   readonly out: readonly Served[];
-  /** What /readyz says of a partition that is refused beside the part. */
+  /** Text of /readyz about a partition that is refused beside the part. */
   readonly refused?: RegExp;
   /** Flags of `concord repair`; absent: it can prove nothing, and the files are put back, as from a backup. */
   readonly repair?: readonly string[];

@@ -21,7 +21,7 @@ const KEEP_ALIVE_PROGRAM = join(import.meta.dirname, "keep-alive-program.ts");
 const WORK_MS = 2_000;
 const END_MS = 60_000;
 const UNAVAILABLE = "14";
-/** What a stream asks for first; the client ends its side only where that is all that it may send. */
+/** First request of a stream; the client ends its side only where that is all that it may send. */
 const STREAM_KINDS = {
   "Watch of health": { path: "/grpc.health.v1.Health/Watch", first: Buffer.alloc(0), isLast: true },
   /** `ConsumeRequest {start: {topic: TOPIC_OUTPUT, credits: 100000}}`: others put messages there all the time. */

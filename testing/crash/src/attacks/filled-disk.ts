@@ -84,7 +84,7 @@ export async function whileFilled(disk: string, act: () => Promise<void>): Promi
   }
 }
 
-/** What the other program wrote is removed. */
+/** Removes what the other program wrote. */
 export function makeSpace(disk: string): void {
   rmSync(junkOn(disk), { force: true });
 }
@@ -99,7 +99,7 @@ export async function judgeReserve(target: Target, name: string): Promise<void> 
   }
 }
 
-/** What is read while the disk is full. */
+/** Writes what is read while the disk is full. */
 export async function keep({ db, s3 }: Clients): Promise<void> {
   await db.createTables([
     "CREATE TABLE Kept (id bigint PRIMARY KEY, line text)",

@@ -37,7 +37,7 @@ const valueOf = (fill: number): Buffer => Buffer.alloc(VALUE_BYTES, 1 + (fill % 
 
 /** Rows that were written, and what was acknowledged of them. */
 class Papers {
-  /** By `at`: value of each column, by its position. */
+  /** Values of columns by `at` and the position of the column. */
   readonly #rows = new Map<number, Map<number, Buffer>>();
   readonly large: number[] = [];
   #next = 0;

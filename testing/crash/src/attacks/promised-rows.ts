@@ -34,11 +34,11 @@ interface Refusal {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** What a replica has of the facts. */
+/** Facts that a replica has and lacks. */
 export interface Compared {
   readonly rows: number;
   readonly missing: number;
-  /** With another body. */
+  /** Rows with another body. */
   readonly other: number;
   /** Rows that were deleted, or refused. */
   readonly undead: number;
@@ -56,7 +56,7 @@ export class PromisedRows {
   readonly #clients: readonly ConcordClient[];
   readonly #facts = new Map<string, Fact>();
   readonly #acknowledged: Record<Kind, number> = { batches: 0, "plain writes": 0, transactions: 0 };
-  /** By node. */
+  /** Batches by node. */
   readonly #batches: number[];
   readonly #refusals = new Map<string, number>();
   readonly #stopping = new AbortController();
@@ -115,7 +115,7 @@ export class PromisedRows {
     return `${KINDS.map((kind) => `${this.#acknowledged[kind]} ${kind}`).join(", ")} acknowledged; ${refusals.join(", ") || "nothing"} refused`;
   }
 
-  /** What holds now, whatever is under way. */
+  /** Facts that hold now, whatever is under way. */
   facts(): readonly Fact[] {
     return [...this.#facts.values()];
   }
@@ -165,7 +165,7 @@ export class PromisedRows {
     } catch (thrown) {
       const { code = String(thrown), applied = "unknown", metadata } = thrown as Refusal;
       if (applied === "no") before.forEach((fact) => this.#hold(fact));
-      // The client adds what it knows of a try before; what the node says of its own is in the outcome.
+      // The client adds what it knows of a try before; what the node knows of its own is in the outcome.
       if (code === "OVERLOADED" && metadata?.["outcome"] !== "NOT_LOGGED")
         this.wrong.push(`${kind}: ${String(thrown)} ${JSON.stringify(metadata)}`);
       const what = `${kind} ${code}, applied ${applied}`;
@@ -184,7 +184,7 @@ async function repeat(signal: AbortSignal, once: () => Promise<void>): Promise<v
   while (!signal.aborted) await once();
 }
 
-/** What the replica alone has of the facts. */
+/** The facts compared with what the replica alone has. */
 export async function compare(replica: Replica, facts: readonly Fact[]): Promise<Compared> {
   const rows = await replica.read(facts.map(({ key }) => key));
   const compared = { rows: facts.length, missing: 0, other: 0, undead: 0 };

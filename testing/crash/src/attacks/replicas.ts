@@ -71,7 +71,7 @@ export class Replica {
   }
 }
 
-/** What a node keeps for one of its peers, from its page /replicas. */
+/** Batches and hints that a node keeps for one of its peers, from its page /replicas. */
 export interface Waiting {
   /** Batches in its batchlog. */
   readonly batches: number;

@@ -26,7 +26,7 @@ const INDEX_READS = 0.25;
 const TOUCH_PAUSE_MS = 60;
 /** Appends of such a seed that leave the key of the index row as it is and change its copy. */
 const APPENDS_PER_SIZE = 4;
-/** What a touch writes; the next append writes its own. */
+/** The size that a touch writes; the next append writes its own. */
 const TOUCHED_SIZE = 99;
 /** No transaction writes this row. Transactions that begin with it hold no lock on a row that they read. */
 const UNUSED_KEY = -1n;

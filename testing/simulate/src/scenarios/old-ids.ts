@@ -9,7 +9,7 @@ export const OLD_IDS_TABLE = "CREATE TABLE old_ids (id bigint PRIMARY KEY, n int
 export const OLD_IDS = 0.07;
 
 const ROWS: readonly bigint[] = [0n, 1n, 2n];
-/** By the clocks of all: more than retention, the margin of the purge, and the span of time that is removed as a whole. */
+/** A step of the clocks of all: more than retention, the margin of the purge, and the span of time that is removed as a whole. */
 const LATER_MS = 20 * 60_000;
 /** Until each replica has purged once. */
 const PURGED_WITHIN_MS = 35_000;
@@ -55,7 +55,7 @@ export async function repeatOldIds(cluster: Cluster, { db, env }: Client, deadli
   }
 }
 
-/** By the bare contract, which repeats nothing by itself: undefined is done, otherwise the refusal that trying again does not change. */
+/** A call by the bare contract, which repeats nothing by itself: undefined is done, otherwise the refusal that trying again does not change. */
 async function execute(env: Environment, channels: readonly Channel[], { row, transactionId }: OldId): Promise<ConcordError | undefined> {
   const request = { transactionId, statement: { text: `INSERT INTO old_ids (id, n) VALUES (${row}, 1)`, binds: [] } };
   for (let tries = 1; ; tries += 1) {

@@ -98,7 +98,7 @@ export class PlainClient {
     }
   }
 
-  /** Sends a write that comes too late for a row that was deleted: it has no effect, and the answer says so. */
+  /** Sends a write that comes too late for a row that was deleted: it has no effect, and the answer has that. */
   async writeLate(row: CellRow, deletedAfterUs: bigint): Promise<void> {
     const { cluster, calls } = this.#options;
     const { world } = cluster;

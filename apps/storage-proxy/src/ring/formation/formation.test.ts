@@ -191,7 +191,7 @@ test("[TXR4] store mended with losses: serves only when both peers were copied: 
   assert.deepEqual(await readMarker(second.store, checksum), { kind: "formed", members: MEMBERS });
 });
 
-/** What the disk of a halted node has when a table is lost that held the newest version of this row, its deletion: the older version is back. */
+/** The disk of a halted node when a table is lost that held the newest version of this row, its deletion: the older version is back. */
 async function revived(node: MemoryNode, older: KeyValueEntry): Promise<KeyValueImage> {
   const store = new MemoryKeyValue(node.store.crash());
   await store.batch([{ kind: "put", ...older }], { sync: true });
@@ -367,7 +367,7 @@ function torn(node: MemoryNode, lost: (key: Uint8Array) => boolean): KeyValueIma
 
 const isLog = (key: Uint8Array): boolean => key[0] === 0x67 || key[0] === 0x6c;
 
-/** What `concord repair --accept-loss` makes of a halted node's store whose log had applied and dropped both entries. */
+/** A halted node's store after `concord repair --accept-loss`, whose log had applied and dropped both entries. */
 async function mendedLog(node: MemoryNode): Promise<KeyValueImage> {
   const store = new MemoryKeyValue(node.store.crash());
   const [{ key, value }] = store.contents().filter((entry) => entry.key[0] === 0x67) as [KeyValueEntry];
