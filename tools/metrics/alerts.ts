@@ -33,6 +33,21 @@ const ROWS: readonly Alert[] = [
     ],
   },
   {
+    name: "ConcordKeysRefused",
+    expr: "storage_suspect_ranges > 0",
+    for: "5m",
+    severity: "critical",
+    summary: "A block of a table is damaged: the keys that may have been in it are refused",
+    effect:
+      "Calls for these keys are CORRUPT_DATA at a node alone, everything else is served. A node of three does not serve before it has copied them from both peers.",
+    steps: [
+      "Find the ranges in the log of the instance, or run `concord fsck` on its data folder once it is stopped.",
+      "Look at the disk: damage rarely comes alone.",
+      "A node of three: bring both peers to serve. If one of them is damaged or copies itself, too, run `concord repair --apply --accept-loss` on both: what they have left is united.",
+      "A node alone: put a backup in place, or accept the loss with `concord repair --apply --accept-loss`, and write the rows again.",
+    ],
+  },
+  {
     name: "ConcordSyncFailed",
     expr: "increase(concord_journal_sync_failures_total[15m]) > 0",
     for: "0m",

@@ -62,12 +62,14 @@ async function readNote(db: ConcordClient, n: number): Promise<Read> {
   }
 }
 
-async function withNode<Answer>(act: (db: ConcordClient) => Promise<Answer>): Promise<Answer> {
+async function withNode<Answer>(ranges: 0 | 1, act: (db: ConcordClient) => Promise<Answer>): Promise<Answer> {
   const { groupCount, partitions } = KILLED_CONFIG;
   const args = ["--data-folder", folder, "--group-count", String(groupCount), "--partitions", String(partitions)];
   const { child, address, adminAddress } = await processes.start(args);
   const ready = await fetch(`http://${adminAddress}/readyz`, { headers: { connection: "close" } });
   assert.equal(ready.status, 200);
+  const metrics = await fetch(`http://${adminAddress}/metrics`, { headers: { connection: "close" } });
+  assert.match(await metrics.text(), new RegExp(`^storage_suspect_ranges ${ranges}$`, "mu"));
   const db = await connect({ coordinators: [address], dedupWorker: address, timeoutMs: 60_000 });
   try {
     return await act(db);
@@ -85,7 +87,7 @@ async function notesRefused(db: ConcordClient): Promise<readonly number[]> {
 
 test("[OPS6] process: a block of rows is damaged: its rows are refused, over restarts; every other row, writes and messages are served", async () => {
   await damageRow(DAMAGED);
-  const first = await withNode(async (db) => {
+  const first = await withNode(1, async (db) => {
     const refused = await notesRefused(db);
     assert.ok(refused.includes(DAMAGED) && refused.length < ROWS / 2, `refused: ${refused.join()}`);
     await db.createTables(["CREATE TABLE more (id bigint PRIMARY KEY, body text)"]);
@@ -94,13 +96,13 @@ test("[OPS6] process: a block of rows is damaged: its rows are refused, over res
     assert.equal((await db.messages.ingest([{ id: "m0", value: "hello" }]))[0]!.verdict, "duplicate");
     return refused;
   });
-  await withNode(async (db) => {
+  await withNode(1, async (db) => {
     assert.deepEqual(await notesRefused(db), first);
     assert.deepEqual(await db.read("more", { id: 1n }), { id: 1n, body: "new" });
   });
   const lines: string[] = [];
   assert.equal(await repairCommand([folder, "--apply", "--accept-loss"], (line) => lines.push(line)), 0, lines.join("\n"));
-  await withNode(async (db) => {
+  await withNode(0, async (db) => {
     for (let n = 0; n < ROWS; n += 1) if (!first.includes(n)) assert.equal(await readNote(db, n), "exact");
     await db.insert("notes", { id: BigInt(DAMAGED), body: "from a backup" });
     assert.deepEqual(await db.read("notes", { id: BigInt(DAMAGED) }), { id: BigInt(DAMAGED), body: "from a backup" });

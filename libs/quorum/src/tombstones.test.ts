@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { MemoryKeyValue } from "@concord/port-contracts";
 import type { Mutation } from "@concord/ports";
 import { encodeRowKey, encodeRowsPart, imageOf, joinRows } from "@concord/rows";
-import { seqOf, silentLog, silentMetrics, timestampUsOf } from "@concord/runtime";
+import { ConcordError, seqOf, silentLog, silentMetrics, timestampUsOf } from "@concord/runtime";
 import { rowsOfEntry, ROWS_NAMESPACE, storedRowKey, TombstoneCollector, TOMBSTONES_NAMESPACE } from "./index.ts";
 import { TOMBSTONES_PER_STEP_MAX } from "./limits.ts";
 import { checksum, ManualClock, PlainRunner, turn } from "./test/ring.ts";
@@ -16,12 +16,19 @@ class Node {
   readonly clock = new ManualClock();
   readonly gauges: number[] = [];
   appliedByAll = 0n;
+  suspect: Uint8Array | undefined;
   #checkpoint: () => () => void = () => assert.fail("the collector listens to checkpoints");
   readonly collector = new TombstoneCollector({
     reader: this.store,
     runner: new PlainRunner(this.store),
     checkpoints: { onCheckpoint: (begun) => (this.#checkpoint = begun) },
     appliedByAll: () => [{ group: "g", seq: seqOf(this.appliedByAll) }],
+    suspects: {
+      refusal: (keys) =>
+        keys.some((key) => this.suspect !== undefined && Buffer.compare(key, this.suspect) === 0)
+          ? new ConcordError("CORRUPT_DATA", "may be older", { applied: "no" })
+          : undefined,
+    },
     checksum,
     clock: this.clock,
     log: silentLog,
@@ -85,6 +92,18 @@ test("tombstones: a stored tombstone is damaged: it stays for the healer, who re
   await node.store.batch([{ kind: "put", key, value: Uint8Array.of(2, 0, 0, 0, 0, 9) }], { sync: true });
   await node.checkpoint(1n);
   assert.deepEqual(node.counts(), [1, 0]);
+});
+
+test("tombstones: the row of one is suspect: it stays with its note, those beside it and behind it go", async () => {
+  const node = new Node();
+  await node.collector.start();
+  node.suspect = storedRowKey(encodeRowKey(keyOf("b")));
+  await node.follow(1, remove("a"), remove("b"), remove("c"));
+  await node.follow(2, remove("d"));
+  await node.checkpoint(1n);
+  assert.deepEqual(node.counts(), [2, 2]);
+  await node.checkpoint(2n);
+  assert.deepEqual(node.counts(), [1, 1]);
 });
 
 test("tombstones: more than one step holds, counted anew after a restart: all go, with pauses", async () => {

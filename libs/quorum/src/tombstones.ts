@@ -1,5 +1,5 @@
 import { ByteReader, readOrderedBytes } from "@concord/codec";
-import type { Checkpoints, KeyValue, KeyValueOperation, LogPosition, StepRunner, StoreStep } from "@concord/ports";
+import type { Checkpoints, KeyValue, KeyValueOperation, LogPosition, StepRunner, StoreStep, SuspectKeys } from "@concord/ports";
 import {
   assert,
   ConcordError,
@@ -29,6 +29,8 @@ export interface TombstoneCollectorOptions {
   readonly checkpoints: Checkpoints;
   /** Up to where every replica has applied each group's log, this one too. */
   readonly appliedByAll: () => readonly LogPosition[];
+  /** Notes of rows that no step may load stay until the next start. */
+  readonly suspects?: Pick<SuspectKeys, "refusal">;
   readonly checksum: Checksum;
   readonly clock: Clock;
   readonly tasks?: Tasks | undefined;
@@ -92,15 +94,15 @@ export class TombstoneCollector {
   }
 
   async #collectGroup({ group, seq }: LogPosition): Promise<void> {
-    const { reader, runner, checksum, clock } = this.#options;
+    const { reader, runner, checksum, clock, suspects } = this.#options;
     const { signal } = this.#task;
     const to = tombstonesFrom(group, nextSeq(seq));
     let from = tombstonesFrom(group, nextSeq(this.#collected.get(group) ?? SEQ_NONE));
     while (!signal.aborted) {
       const found = await reader.range({ from, to, limit: TOMBSTONES_PER_STEP_MAX });
       const last = found.at(-1);
-      const notes = found.map(({ key }) => key);
-      if (last !== undefined) this.#kept -= await runner.submit(removal(notes, seq, checksum));
+      const notes = found.map(({ key }) => key).filter((key) => suspects?.refusal([readTombstoneKey(key).storedKey]) === undefined);
+      if (notes.length > 0) this.#kept -= await runner.submit(removal(notes, seq, checksum));
       if (last === undefined || found.length < TOMBSTONES_PER_STEP_MAX) {
         this.#collected.set(group, seq);
         return;

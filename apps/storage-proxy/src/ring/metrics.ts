@@ -29,4 +29,10 @@ export const RING_METRICS: readonly MetricDefinition[] = [
     help: "Entries of the groups' logs that some replica holds and this one has not applied.",
     labels: ["replica"],
   },
+  {
+    name: "storage_suspect_ranges",
+    kind: "gauge",
+    help: "Ranges of keys that may be older than what was acknowledged, since a block of a table is damaged. A node alone refuses them. Expected: 0.",
+    labels: [],
+  },
 ];

@@ -149,6 +149,7 @@ export class RingBackend implements StorageBackend {
       settleMs: config.writeTimeoutMs + WRITE_MORE_MS_MAX,
       signal,
     };
+    this.#reportSuspects();
     // Before anything of the store is loaded: what is left in a range may be older than what is copied.
     if (this.#heals) await store.suspects.clear();
     const { startWaits = new StartWaits(environment) } = environment;
@@ -204,6 +205,11 @@ export class RingBackend implements StorageBackend {
     }
   }
 
+  #reportSuspects(): void {
+    const { store, environment } = this.#options;
+    environment.metrics.gauge("storage_suspect_ranges", store.suspects.ranges.length);
+  }
+
   /** A node alone has no peer to copy from: it refuses the keys. */
   get #heals(): boolean {
     return this.#options.peers.length > 0 && this.#options.store.suspects.ranges.length > 0;
@@ -226,7 +232,10 @@ export class RingBackend implements StorageBackend {
     const own = { log: node.replicaLog, runner: node.engine, peers: peers.map((peer) => peer.log) };
     const isWhole = !heals && joined === "formed" && (await rejoinRing(formation, own));
     if (!isWhole) await copyLagging(formation, areLost ? "lost" : heals ? "cleared" : "whole");
-    if (heals) await store.suspects.drop();
+    if (heals) {
+      await store.suspects.drop();
+      this.#reportSuspects();
+    }
     if (store.cutTail) await store.caughtUp();
     // Copied beneath the logs that are open.
     return isWhole ? node : await this.#open();

@@ -197,11 +197,14 @@ function hintsFor(
 }
 
 /** This node's replica of the group logs; what it applies with each deletion is collected later. */
-async function openLog({ environment, hasAllRows }: RingNodeOptions, engine: Engine): Promise<Pick<RingNode, "replicaLog" | "tombstones">> {
+async function openLog(
+  { environment, store, hasAllRows }: RingNodeOptions,
+  engine: Engine,
+): Promise<Pick<RingNode, "replicaLog" | "tombstones">> {
   const { checksum } = environment;
   const appliedByAll = (): readonly LogPosition[] => replicaLog.appliedByAll();
   const shared = { reader: engine, runner: engine, checkpoints: engine, checksum };
-  const tombstones = new TombstoneCollector({ ...environment, ...shared, appliedByAll });
+  const tombstones = new TombstoneCollector({ ...environment, ...shared, appliedByAll, suspects: store.suspects });
   const rowsOf: RowsOf = (group, entry) => {
     const operations = rowsOfEntry(group, entry, checksum);
     tombstones.noticed(operations);
