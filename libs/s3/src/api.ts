@@ -10,6 +10,8 @@ interface Names {
 
 /** Headers of every request, which the model of the operations does not list. */
 const EVERY = ["x-amz-date", "x-amz-content-sha256", "x-amz-security-token", "x-amz-decoded-content-length", "x-amz-trailer"];
+/** Beginning of every header that the reference has. */
+const API_HEADER = "x-amz-";
 /** Headers that guard or protect what is written: never ignored, whether the reference has them already or not. */
 const GUARDED_FAMILIES = [
   "x-amz-checksum-",
@@ -54,7 +56,7 @@ export function isApiField(operation: string, kind: "query" | "header", name: st
 
 /** Whether a header has a meaning: an operation has it, or it belongs to a family that a later reference may extend. */
 export function isGuarded(name: string): boolean {
-  return hasHeader(ALL, name) || isOfGuardedFamily(name);
+  return name.startsWith(API_HEADER) && (hasHeader(ALL, name) || isOfGuardedFamily(name));
 }
 
 export function isOfGuardedFamily(name: string): boolean {
