@@ -116,6 +116,32 @@ for (const form of ["unary", "session"] as const) {
   });
 }
 
+for (const form of ["unary", "session"] as const) {
+  test(
+    `${form}: the client's process ends while its call waits: the signal of the call is aborted, long before its deadline`,
+    { timeout: 20_000 },
+    async (t) => {
+      const begun = Promise.withResolvers<AbortSignal>();
+      const { relay, channel } = await fixture(t, realClock, {
+        echo: async (_, { signal }) => {
+          begun.resolve(signal);
+          await once(signal, "abort");
+          return {};
+        },
+      });
+      const session = new SessionClient({ channel, contract: EchoService, clock: realClock });
+      t.after(() => session.close());
+      const failed = failureOf(
+        form === "unary" ? channel.unary(echo, {}, { timeoutMs: 60_000 }) : session.call("echo", {}, { timeoutMs: 60_000 }),
+      );
+      const aborted = once(await begun.promise, "abort");
+      relay.close();
+      await aborted;
+      assert.equal((await failed).code, "CONNECTION_LOST");
+    },
+  );
+}
+
 test("probe: the server is slow but alive: its answer to the ping keeps the connection, and the calls in flight", async (t) => {
   const answer = Promise.withResolvers<object>();
   const { clock, next } = holding(PING_STEP_MS);

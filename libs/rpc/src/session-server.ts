@@ -104,6 +104,8 @@ class Session implements ServerSession, SessionContext {
       this.#flush();
     });
     stream.onEnd((error) => this.#onStreamEnd(error));
+    // A client whose connection is lost ends its side first, as in good order.
+    context.signal.addEventListener("abort", () => this.#end(undefined), { once: true });
     this.#blocked = !stream.send({ replies: [], credits: core.limits.sessionOutstandingMax });
   }
 
