@@ -15,7 +15,7 @@ const HARMS: readonly Harm[] = ["bit flip", "lost block"];
 const LOSES_WRITES = "journal's newest group";
 /** Tables never change: one that is still there gets its sound bytes back, also after the node has served with the damage. */
 const TABLES = /\.ldb$/;
-const WITHOUT_BLOCKS: readonly string[] = ["table", "table's end"];
+const WITHOUT_BLOCKS: readonly string[] = ["table", "filter block", "table's end"];
 
 interface Part {
   readonly name: string;
