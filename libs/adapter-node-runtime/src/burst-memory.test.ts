@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
 import {
   AGAIN_AFTER_LOOKS,
@@ -26,6 +27,8 @@ class FakeProcess {
   share = 0;
   collections = 0;
   returns = 0;
+  isUnreadable = false;
+  unreadableAfterReturn = false;
 
   constructor() {
     this.burst = new BurstMemory({
@@ -39,6 +42,7 @@ class FakeProcess {
       trim: () => {
         this.returns += 1;
         this.freeBytes = 0;
+        this.isUnreadable = this.unreadableAfterReturn;
       },
     });
     this.looks(1 + AGAIN_AFTER_LOOKS);
@@ -47,6 +51,7 @@ class FakeProcess {
   }
 
   get residentBytes(): number {
+    if (this.isUnreadable) throw new Error("EMFILE");
     return PROGRAM_BYTES + this.liveBytes + this.garbageBytes + this.nativeBytes + this.freeBytes;
   }
 
@@ -218,4 +223,39 @@ test("[OPS26] burst memory: the CPU time that the event loop uses counts as work
   while (process.threadCpuUsage(begun).user < 20_000);
   const usedMs = busyShare() * (performance.now() - startedMs);
   assert.ok(usedMs >= 15, `${usedMs} ms`);
+});
+
+/** A process that has no descriptor left looks at its memory. */
+const STARVED = `
+  import { openSync } from "node:fs";
+  import { BurstMemory, nodeMemory } from ${JSON.stringify(import.meta.resolve("./burst-memory.ts"))};
+  const burst = new BurstMemory(nodeMemory());
+  const kept = [];
+  try {
+    for (;;) kept.push(openSync("/dev/null"));
+  } catch (thrown) {
+    burst.look();
+    process.stdout.write(thrown.code);
+  }
+`;
+
+test("[OPS8] [OPS26] burst memory: a process had no descriptor left when it looked, and ended: it looks again later", () => {
+  const node = [process.execPath, "--input-type=module", "--eval", STARVED];
+  const { status, stdout, stderr } = spawnSync("sh", ["-c", 'ulimit -n 80; exec "$@"', "sh", ...node], { encoding: "utf8" });
+  assert.deepEqual([status, stdout], [0, "EMFILE"], stderr);
+});
+
+test("[OPS26] burst memory: resident bytes cannot be read for some looks, or after a return: what was kept before counts on", () => {
+  const fake = new FakeProcess();
+  fake.garbageBytes = MEMORY_GROWN_BYTES;
+  fake.isUnreadable = true;
+  fake.looks(GROWN_LOOKS_MAX);
+  assert.equal(fake.returns, 0);
+  fake.isUnreadable = false;
+  fake.unreadableAfterReturn = true;
+  fake.looks(1);
+  assert.equal(fake.returns, 1);
+  fake.isUnreadable = false;
+  fake.looks(1);
+  assert.equal(fake.returns, 1);
 });

@@ -19,7 +19,7 @@ export const HEAP_KEPT_BYTES_MAX = 256 * 1024 * 1024;
 export const AGAIN_AFTER_LOOKS = 3;
 
 export interface ProcessMemory {
-  /** Bytes of physical memory that the process has. */
+  /** Bytes of physical memory that the process has. Throws when the kernel's file of them cannot be opened: EMFILE, ENFILE. */
   readonly residentBytes: () => number;
   /** Bytes of the objects in V8's heap, garbage included. */
   readonly heapBytes: () => number;
@@ -48,9 +48,10 @@ export class BurstMemory {
     this.#memory = memory;
   }
 
-  /** Called each `MEMORY_LOOK_MS`. */
+  /** Called each `MEMORY_LOOK_MS`. A look without resident bytes is left out. */
   look(): void {
-    const bytes = this.#memory.residentBytes();
+    const bytes = this.#residentBytes();
+    if (bytes === undefined) return;
     this.#keptBytes = Math.min(this.#keptBytes, bytes);
     this.#leastBytes = Math.min(this.#leastBytes, bytes);
     // V8 may have collected by itself.
@@ -74,8 +75,17 @@ export class BurstMemory {
       this.#heapKeptBytes = this.#memory.heapBytes();
     }
     this.#memory.trim();
-    this.#keptBytes = this.#memory.residentBytes();
+    this.#keptBytes = this.#residentBytes() ?? this.#keptBytes;
     this.#quietLooks = 0;
+  }
+
+  /** Undefined: they cannot be read now. */
+  #residentBytes(): number | undefined {
+    try {
+      return this.#memory.residentBytes();
+    } catch {
+      return undefined;
+    }
   }
 }
 
