@@ -6,6 +6,13 @@ const OWNERS = "libs/ownership/src/owners.ts";
 const UNITS = "libs/ownership/src/units.ts";
 const INGEST = "apps/dedup-worker/src/ingest/ingest.ts";
 
+/** Such a worker ends when it asks the log after a loss, whatever else has told it. */
+const OVERTAKEN_UNNOTICED: SeededFault["edits"][number] = {
+  file: "apps/dedup-worker/src/partitions/partition-unit.ts",
+  search: '    if (!isHeld) this.#overtaken.resolve("fenced");\n',
+  replace: "",
+};
+
 /** Mistakes in who owns a partition, and in what an owner before can still do. */
 export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
   {
@@ -59,7 +66,15 @@ export const OWNERSHIP_FAULTS: readonly SeededFault[] = [
         search: "    void this.#leave(held, graceMs).then(() => this.#look(held));",
         replace: "    if (graceMs === -1) void this.#leave(held, graceMs);",
       },
+      OVERTAKEN_UNNOTICED,
     ],
+  },
+  {
+    name: "overtaken-unnoticed",
+    about:
+      "A worker that stood still while another one took its partition over goes on with it: one that publishes nothing is fenced by nothing (DDD4).",
+    scenario: "workers",
+    edits: [OVERTAKEN_UNNOTICED],
   },
   {
     name: "released-in-mid-call",
